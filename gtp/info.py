@@ -7,8 +7,7 @@ end of the segment.
 The lead in points is the mean over the search of what the network's score head says, or of rollouts where there is no
 value network; without either it is left out. It stands for the score that selfplay would reach too, which nothing here
 estimates. The standard deviation of the score is that of ``keima analysis``, which follows from
-how open the owners of the points are (:func:`engine.insight.glance.score_stdev`); it is left out where nothing says who
-owns them.
+how open the ownership is (:func:`engine.insight.raw_outputs.score_stdev`); it is left out where ownership is not known.
 
 Sources: KataGo, docs/GTP_Extensions.md, and what its version 1.17.2 writes; Leela Zero's ``lz-analyze``, and what
 gtp2ogs reads of its standard error; for CGOS, zakki/cgos, wiki page "GTP tournament game expansion".
@@ -126,7 +125,7 @@ def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
     Args:
         is_black: Black is to move.
     """
-    from engine.insight.glance import owner_letters
+    from engine.insight.raw_outputs import owner_letters
 
     report = found.report
     moves = [

@@ -6,7 +6,7 @@ Of the system's account, not of ``tracemalloc``: that crashes the process when o
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.reliability.peak_memory import PeakMemory
+from bench.process_memory import PeakMemory
 
 
 @contextmanager

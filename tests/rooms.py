@@ -14,10 +14,11 @@ PACKAGES = ("engine", "gtp", "bench", "weights")
 FLOORS = (
     ("engine", "engine.config", "engine.system", "weights"),
     ("engine.go", "engine.nets"),
-    ("engine.rollout", "engine.features", "engine.inference"),
+    ("engine.rollout", "engine.features", "engine.inference", "engine.pictures"),
     ("engine.records", "engine.search"),
     ("engine.play", "engine.train"),
     ("engine.insight", "engine.evaluation", "engine.selfplay"),
+    ("engine.alphago", "engine.zero"),
     ("gtp",),
     ("bench",),
 )

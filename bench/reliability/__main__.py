@@ -1,8 +1,153 @@
-"""``python -m bench.reliability``."""
+"""``python -m bench.reliability [PARTS]``: a campaign that looks for what costs people a game, an hour or their trust.
 
+The parts are modules that pytest runs, by the plugin :mod:`bench.reliability.campaign`, which also says how to add one.
+Every finished case is in the folder of ``--out`` before the next begins, and the same command resumes after Ctrl-C or a
+crash; cases with faults are run again with ``--again``. Figures are JSON lines on standard output; all else, the table
+too, goes to standard error. Start at :func:`command`.
+"""
+
+import json
+import os
 import signal
+import sys
+import tempfile
+from contextlib import ExitStack, redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-from bench.reliability.command import command
+import click
+
+from engine.config.declaration import core_count
+from engine.system.files import alone_in
+from engine.system.programs import start_child
+from engine.system.work_folder import read_lines, same_settings
+from gtp.cli.arguments import PATHS
+from gtp.cli.terminal import INTERRUPTED, one_line_errors
+from weights import DEFAULT
+
+if lacking := [name for name in ("pytest", "xdist", "pytest_timeout") if find_spec(name) is None]:
+    sys.exit(f"the campaign needs pytest, pytest-xdist and pytest-timeout (pip install them); missing: {lacking}")
+
+import pytest
+
+from bench.reliability.campaign import NAMES, Record, Recorder, Row, amount_of
+
+HERE = Path(__file__).parent
+OUT = click.Path(file_okay=False, path_type=Path)
+
+
+class Collected:
+    """Plugin that takes the cases of a run that only collects them."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """All cases are known."""
+        self.items = list(session.items)
+
+
+def run_pytest(campaign: dict[str, Any], plugin: object, *options: str) -> int:
+    """Run pytest by the campaign's own settings, not by a project's; it reports on standard error. Its status."""
+    own = ("-c", os.devnull, "--rootdir", str(HERE), "--noconftest", "-p", "no:cacheprovider", "--disable-warnings")
+    told = ("-p", "bench.reliability.campaign", "--campaign", json.dumps(campaign))
+    with redirect_stdout(sys.stderr):
+        status = pytest.main([*own, *told, *options], plugins=[plugin])
+    return int(status)
+
+
+def collected(names: tuple[str, ...], campaign: dict[str, Any], chosen: str) -> list[Row]:
+    """The cases of some parts, of which nothing is known.
+
+    Raises:
+        ValueError: a part's module cannot be read.
+    """
+    found, files = Collected(), [str(HERE / f"{name}.py") for name in names]
+    collecting = ("--collect-only", "--continue-on-collection-errors", "-qq", "-k", chosen)
+    status = run_pytest(campaign, found, *collecting, *files)
+    if status == pytest.ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise ValueError("pytest cannot collect the cases; it says why above")
+    rows = []
+    for name in names:
+        items = [item for item in found.items if item.path.stem == name]
+        lacking = [mark.kwargs["reason"] for item in items for mark in item.iter_markers("skipif") if mark.args[0]]
+        if items:
+            amounts = {item.nodeid: amount_of(item) for item in items}
+            rows.append(Row(name, items[0].module.PART, amounts, lacking[0] if lacking else ""))
+    return rows
+
+
+def run_part(row: Row, campaign: dict[str, Any], file: Path, jobs: int, again: bool) -> int:
+    """Run the cases of a part that are missing; every finished one is added to the file. pytest's status.
+
+    Raises:
+        ValueError: another process runs the part in this folder.
+    """
+    done = {record.case for record in row.records if not (again and record.faults)}
+    missing = [str(HERE / case) for case in row.amounts if case not in done]
+    if row.missing or not missing:
+        return 0
+    click.echo(f"{row.name}: {len(missing)} of {len(row.amounts)} cases to run", err=True)
+    with ExitStack() as stack:
+        stack.enter_context(alone_in(file.parent, f"-{row.name}"))
+        for _ in range(row.part.busy):
+            stack.callback(start_child([sys.executable, "-c", "while True: pass"], None, None).kill)
+        workers = ("-n", str(1 if row.part.alone else jobs), "--maxschedchunk=1", "--max-worker-restart=1000000")
+        shown = ("-q", "--tb=short", f"--timeout={row.part.limit_s}")
+        return run_pytest(campaign, Recorder(file), *workers, *shown, *missing)
+
+
+def read_records(row: Row, file: Path) -> None:
+    """Fill in what the file of a part knows of its cases; of two lines of the same case the later one counts."""
+    lines = read_lines(file, lambda line: Record(**json.loads(line)), "finished case of a campaign")
+    row.records = list({line.case: line for line in lines if line.case in row.amounts}.values())
+
+
+@click.command(context_settings={"show_default": True})
+@click.argument("parts", nargs=-1, type=click.Choice(NAMES))
+@click.option("--out", type=OUT, help="folder for the results of cases; a campaign found there is resumed")
+@click.option("--quick", is_flag=True, help="the short form: all parts in five minutes on two cores")
+@click.option(
+    "-n", "--jobs", default=core_count, type=click.IntRange(1, 256), show_default="cores", help="worker processes"
+)
+@click.option(
+    "-k", "chosen", default="", metavar="WORDS", help="only cases with these words in their names, as of pytest"
+)
+@click.option("--again", is_flag=True, help="also run the cases that had faults")
+@click.option("--games", type=PATHS, help="real games for the parts that use them: a shard, or a folder of SGF files")
+@click.option("--weights", default=DEFAULT, help="network to play with")
+@click.option("--report", is_flag=True, help="run nothing, report what is in the folder")
+@click.option("--markdown", is_flag=True, help="the table as markdown, instead of figures, on standard output")
+@click.pass_context
+def command(
+    ctx: click.Context, parts: tuple[str, ...], out: Path | None, quick: bool, jobs: int, chosen: str, again: bool,
+    games: Path | None, weights: str, report: bool, markdown: bool,
+) -> None:  # fmt: skip
+    """Look for crashes, hangs, wrong results, lost data and leaks: PARTS of the campaign, by default all."""
+    campaign = {"quick": quick, "games": str(games.resolve()) if games else None, "weights": weights}
+    with one_line_errors(), ExitStack() as stack:
+        kept = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        kept.mkdir(parents=True, exist_ok=True)
+        same_settings(kept / "campaign.json", {**campaign, "runner": "pytest"}, "campaign")
+        rows, status = collected(parts or NAMES, campaign, chosen), 0
+        for row in rows:
+            file = kept / f"{row.name}.jsonl"
+            read_records(row, file)
+            if not report and status != pytest.ExitCode.INTERRUPTED:
+                status = run_part(row, campaign, file, jobs, again)
+                read_records(row, file)
+    for row in rows:
+        click.echo(row.as_markdown(), err=not markdown)
+        if not markdown:
+            row.print_figures()
+    if status == pytest.ExitCode.INTERRUPTED:
+        click.echo("interrupted" + ("; the same command resumes" if out else ""), err=True)
+        ctx.exit(INTERRUPTED)
+    ctx.exit(int(not all(row.holds for row in rows)))
+
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -8,16 +8,17 @@ random, is killed by SIGKILL; Ray starts it anew.
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
+import pytest
+
+from bench.reliability.campaign import Outcome, Part
 from bench.reliability.kills import played
-from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.speed.crew import AT_ONCE, SleepingJob
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.bulk_job import BulkWorker
@@ -26,6 +27,13 @@ from gtp.cli.options import CrewOptions
 
 ACTORS, KILLS, GAMES_PER_KILL = 16, 200, 24
 TABLE, BATCH_S = 4, 0.02
+PART = Part(
+    title=f"Kill -9 of {ACTORS} actors of Ray that play games in bulk",
+    unit="kills",
+    wanted=f"{KILLS}: no game lost, none twice, all as of one process",
+    alone=True,
+    limit_s=7200.0,
+)
 NETWORK = [{"name": "sleeping", "sha256": "0"}]
 
 
@@ -53,16 +61,24 @@ def _play(
         play.run(games, job.games, AT_ONCE, lambda: report(play.games), 0.05, away)
 
 
-def _kill(actors: int, kills: int, folder: Path) -> Outcome:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One cluster."""
+    case = (2, 4) if metafunc.config.option.campaign["quick"] else (ACTORS, KILLS)
+    metafunc.parametrize(("actors", "amount"), [case])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL")
+@pytest.mark.skipif(not find_spec("ray"), reason="Ray")
+def test_kills(actors: int, amount: int, folder: Path, outcome: Outcome) -> None:
     """Kill actors while they play, and compare their games with those of this process."""
-    games = GAMES_PER_KILL * (kills + 1)
+    games = GAMES_PER_KILL * (amount + 1)
     _play(SleepingJob(16 * TABLE, 0.0), folder / "alone", games)
     (folder / "pids").mkdir()
-    random, killed = Random(kills), list[str]()
+    random, killed = Random(amount), list[str]()
 
     def report(count: int) -> None:
         living = sorted({path.name for path in (folder / "pids").iterdir()}.difference(killed))
-        if living and len(killed) < min(kills, count // GAMES_PER_KILL):
+        if living and len(killed) < min(amount, count // GAMES_PER_KILL):
             killed.append(random.choice(living))
             os.kill(int(killed[-1]), signal.SIGKILL)
 
@@ -71,7 +87,7 @@ def _kill(actors: int, kills: int, folder: Path) -> Outcome:
         crew = CrewOptions("local", actors).open(stack, TABLE, AT_ONCE)
         away = Away(crew, NotedJob(job, str(folder / "pids")), {})
         _play(job, folder / "killed", games, away, report)
-    faults, expected, found = [], played(folder / "alone"), played(folder / "killed")
+    faults, expected, found = outcome.faults, played(folder / "alone"), played(folder / "killed")
     numbers = Counter(number for number, _ in found)
     if lost := games - len(numbers):
         faults.append(f"{lost} of {games} games are lost")
@@ -79,31 +95,6 @@ def _kill(actors: int, kills: int, folder: Path) -> Outcome:
         faults.append(f"{twice} games are there twice")
     if not faults and found != expected:
         faults.append("the games are not those of one process")
-    if len(killed) < kills:
-        faults.append(f"{len(killed)} kills, expected {kills}")
-    return Outcome(faults, amount=len(killed))
-
-
-def _cases(campaign: Campaign) -> Iterator[Case]:
-    """One cluster."""
-    actors, kills = (2, 4) if campaign.quick else (ACTORS, KILLS)
-    yield Case(f"{actors}-actors-{kills}", partial(_kill, actors, kills), amount=kills)
-
-
-def _missing(campaign: Campaign) -> str:
-    """What there must be."""
-    if not hasattr(signal, "SIGKILL"):
-        return "SIGKILL"
-    return "" if find_spec("ray") else "Ray"
-
-
-PART = Part(
-    __name__,
-    title=f"Kill -9 of {ACTORS} actors of Ray that play games in bulk",
-    unit="kills",
-    wanted=f"{KILLS}: no game lost, none twice, all as of one process",
-    cases=_cases,
-    alone=True,
-    limit_s=7200.0,
-    missing=_missing,
-)
+    if len(killed) < amount:
+        faults.append(f"{len(killed)} kills, expected {amount}")
+    outcome.amount = len(killed)

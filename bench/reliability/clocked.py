@@ -1,29 +1,31 @@
 """Games on every kind of clock, against a referee at the other end of the pipe who forgives nothing.
 
 The engine plays both sides, by networks whose evaluations cost 1, 50 and 400 ms, on a machine that two other processes
-keep busy, and with ``--jobs`` other games too. Time is counted from the command to its answer. What the hypervisor took
+keep busy, and with ``-n`` other games too. Time is counted from the command to its answer. What the hypervisor took
 from the machine meanwhile (``steal`` of /proc/stat) is recorded: it is time that no engine can account for.
 
 Sources: as of :mod:`engine.play.clock`.
 """
 
-import time
-from collections.abc import Iterator
-from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from bench.match.clocks import Dialect, PlayerClock
-from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient
-from bench.reliability.made_network import command
-from bench.reliability.part import Campaign, Case, Outcome, Part
-from engine.features.encoder import KEIMA
-from engine.play import ahead
+from bench.reliability.campaign import Outcome, Part
+from bench.reliability.made_network import START_S, started
 from engine.play.clock import TimeSettings, absolute, byoyomi, canadian, fischer
 
-START_S = 600.0
-SETTLE_S = 3.0
-"""For what an engine loads after its start"""
+PART = Part(
+    title="Games on eight kinds of clock, evaluations of 1, 50 and 400 ms, two busy processes beside",
+    unit="games",
+    wanted="240 games, no clock overstepped",
+    figures={"longest move, s": max, "stolen, s": sum},
+    busy=2,
+    limit_s=1800.0,
+)
 ANSWER_S = 120.0
 """Longer than any clock here: an engine that has not answered by then hangs"""
 COSTS_S = (0.001, 0.05, 0.4)
@@ -63,57 +65,37 @@ def stolen_s() -> float:
         return 0.0
 
 
-def _play(kind: str, cost_s: float, size: int, seed: int, most_moves: int, folder: Path) -> Outcome:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every clock by every cost on both boards, again and again; the short form begins one on each clock."""
+    if metafunc.config.option.campaign["quick"]:
+        cases = [(kind, COSTS_S[number % 3], 9, 1, QUICK_MOVES) for number, kind in enumerate(KINDS)]
+    else:
+        games = product(range(1, REPEATS + 1), KINDS, COSTS_S, MOST_MOVES.items())
+        cases = [(kind, cost_s, size, seed, moves) for seed, kind, cost_s, (size, moves) in games]
+    metafunc.parametrize(("kind", "cost_s", "size", "seed", "most_moves"), cases)
+
+
+def test_game(kind: str, cost_s: float, size: int, seed: int, most_moves: int, outcome: Outcome) -> None:
     """One game."""
     settings, dialect, tells_left = KINDS[kind]
     clocks = {color: PlayerClock(settings, dialect) for color in "bw"}
+    longest_s, passes, stolen_before_s = 0.0, 0, stolen_s()
     options = ("--size", str(size), "--seed", str(seed), "--memory", "128")
-    ahead.compile_kernels(KEIMA.name)
-    faults, longest_s, stolen_before_s = list[str](), 0.0, stolen_s()
-    with GtpClient(command({"seconds_each": cost_s}, *options), ROOT) as client:
-        client.ask("komi 7", START_S)
-        client.ask(clocks["b"].settings_command(), START_S)
-        client.ask("final_score", START_S)
-        time.sleep(SETTLE_S)
-        passes = 0
+    with started({"seconds_each": cost_s}, *options) as client:
+        for line in ("komi 7", clocks["b"].settings_command()):
+            client.ask(line, START_S)
         for n in range(most_moves):
             color = "bw"[n % 2]
             clock = clocks[color]
-            try:
-                if tells_left:
-                    client.ask(f"time_left {color} {clock.left_words()}", ANSWER_S)
-                left = clock.left
-                answer = client.ask(f"genmove {color}", ANSWER_S)
-            except (EngineError, EngineRefused) as error:
-                return Outcome([*faults, f"move {n}: {error}"])
+            if tells_left:
+                client.ask(f"time_left {color} {clock.left_words()}", ANSWER_S)
+            left = clock.left
+            answer = client.ask(f"genmove {color}", ANSWER_S)
             longest_s = max(longest_s, client.last_answer_s)
             if not clock.spend(client.last_answer_s, 0.0):
-                faults.append(f"move {n}: {client.last_answer_s:.3f} s with {left}, the clock is overstepped")
+                fault = f"move {n}: {client.last_answer_s:.3f} s with {left}, the clock is overstepped"
+                outcome.faults.append(fault)
             passes = passes + 1 if answer == "pass" else 0
             if passes == 2 or answer == "resign":
                 break
-    figures = {"longest move, s": longest_s, "stolen, s": stolen_s() - stolen_before_s}
-    return Outcome(faults, figures)
-
-
-def _cases(campaign: Campaign) -> Iterator[Case]:
-    """Every clock by every cost on both boards, again and again; the short form begins one on each clock."""
-    for seed in range(1, (1 if campaign.quick else REPEATS) + 1):
-        for index, kind in enumerate(KINDS):
-            for cost_s in COSTS_S[index % 3 :][:1] if campaign.quick else COSTS_S:
-                for size in (9,) if campaign.quick else MOST_MOVES:
-                    name = f"{kind}, {cost_s * 1000:g} ms, {size}x{size}, {seed}"
-                    moves = QUICK_MOVES if campaign.quick else MOST_MOVES[size]
-                    yield Case(name, partial(_play, kind, cost_s, size, seed, moves))
-
-
-PART = Part(
-    __name__,
-    title="Games on eight kinds of clock, evaluations of 1, 50 and 400 ms, two busy processes beside",
-    unit="games",
-    wanted="240 games, no clock overstepped",
-    cases=_cases,
-    figures={"longest move, s": max, "stolen, s": sum},
-    busy=2,
-    limit_s=1800.0,
-)
+    outcome.figures = {"longest move, s": longest_s, "stolen, s": stolen_s() - stolen_before_s}

@@ -6,18 +6,15 @@ by sets of bits, which shares nothing with the first, must agree on that, and on
 of a legal position. Source of the numbers: Tromp and Farneback, "Combinatorics of Go", 2007.
 """
 
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
+import pytest
 
-import numpy as np
-
-from bench.reliability.part import Campaign, Case, Outcome, Part
+from bench.reliability.campaign import Outcome, Part
 from engine.go.board import META_N_EMPTY, META_SIZE, copy_board, new_board, play
 from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
 from engine.system.jit import kernel
 
 KNOWN = {2: 57, 3: 12_675, 4: 24_318_165}
+PART = Part(title="Legal positions on 2x2, 3x3, 4x4", unit="positions", wanted="57; 12,675; 24,318,165")
 
 
 @kernel
@@ -73,66 +70,44 @@ def _is_read_by_bits(board, black, white):
 
 
 @kernel
-def count(boards, choice):
+def count(board, blank):
     """Count the legal positions among all colourings of the points.
 
     Args:
-        boards: one empty board for each number of coloured points, from none to all.
-        choice: int64[points + 1] of zeros: the colour to try next, for each number of coloured points.
+        board, blank: boards of one size, the second empty.
     Returns:
         (int64, int64): legal positions, and boards of which the two readings differ.
     """
-    size = boards[0].meta[META_SIZE]
-    last, depth, legal, differing = size * size, 0, 0, 0
-    black, white, fails = 0, 0, last + 1
-    while depth >= 0:
-        if depth == last:
-            is_legal = fails > last
-            legal += is_legal
-            differing += is_legal != _is_legal_by_bits(black, white, size)
-            differing += is_legal and not _is_read_by_bits(boards[last], black, white)
-        if depth == last or choice[depth] > WHITE:
-            choice[depth] = EMPTY
-            depth -= 1
-            if depth >= 0:
-                black, white = black & ~(1 << depth), white & ~(1 << depth)
-                fails = fails if fails < depth else last + 1
-            continue
-        color = choice[depth]
-        choice[depth] += 1
-        if depth < fails:
-            board = boards[depth + 1]
-            copy_board(board, boards[depth])
-            if color != EMPTY:
-                play(board, point_of(depth, size), color)
-                stones = last - boards[depth].meta[META_N_EMPTY]
-                fails = depth if last - board.meta[META_N_EMPTY] != stones + 1 else last + 1
-        black |= (color == BLACK) << depth
-        white |= (color == WHITE) << depth
-        depth += 1
+    size = blank.meta[META_SIZE]
+    legal, differing = 0, 0
+    for code in range(3 ** (size * size)):
+        copy_board(board, blank)
+        black, white, is_legal, rest = 0, 0, True, code
+        for index in range(size * size):
+            color = rest % 3
+            rest //= 3
+            black |= (color == BLACK) << index
+            white |= (color == WHITE) << index
+            if is_legal and color != EMPTY:
+                left = board.meta[META_N_EMPTY] - 1
+                play(board, point_of(index, size), color)
+                is_legal = board.meta[META_N_EMPTY] == left
+        legal += is_legal
+        differing += is_legal != _is_legal_by_bits(black, white, size)
+        differing += is_legal and not _is_read_by_bits(board, black, white)
     return legal, differing
 
 
-def _run(size: int, folder: Path) -> Outcome:
-    """Count the legal positions on one size of board."""
-    boards = tuple(new_board(size) for _ in range(size * size + 1))
-    legal, differing = count(boards, np.zeros(size * size + 1, np.int64))
-    faults = [] if legal == KNOWN[size] else [f"{legal} legal positions on {size}x{size}, expected {KNOWN[size]}"]
-    if differing:
-        faults.append(f"{differing} boards of {size}x{size} are read otherwise by sets of bits, expected 0")
-    return Outcome(faults, amount=legal)
-
-
-def _cases(campaign: Campaign) -> Iterator[Case]:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One case a size."""
-    for size in (2, 3) if campaign.quick else KNOWN:
-        yield Case(f"{size}x{size}", partial(_run, size), KNOWN[size])
+    sizes = (2, 3) if metafunc.config.option.campaign["quick"] else KNOWN
+    metafunc.parametrize(("size", "amount"), [(size, KNOWN[size]) for size in sizes])
 
 
-PART = Part(
-    __name__,
-    title="Legal positions on 2x2, 3x3, 4x4",
-    unit="positions",
-    wanted="57; 12,675; 24,318,165",
-    cases=_cases,
-)
+def test_count(size: int, amount: int, outcome: Outcome) -> None:
+    """Count the legal positions on one size of board."""
+    outcome.amount, differing = count(new_board(size), new_board(size))
+    if outcome.amount != amount:
+        outcome.faults.append(f"{outcome.amount} legal positions on {size}x{size}, expected {amount}")
+    if differing:
+        outcome.faults.append(f"{differing} boards of {size}x{size} are read otherwise by sets of bits, expected 0")

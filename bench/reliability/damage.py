@@ -6,26 +6,28 @@ works with them.
 
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
+import pytest
 import torch
 
 from bench.match.folder import MatchFolder
 from bench.match.summary import render, summarise
+from bench.process_memory import PeakMemory
+from bench.reliability import originals
+from bench.reliability.campaign import Outcome, Part
 from bench.reliability.mutations import mutated
-from bench.reliability.originals import MATCH_SETTINGS, ORIGINALS, made_games, tiny_model
-from bench.reliability.part import Campaign, Case, Outcome, Part
-from bench.reliability.peak_memory import PeakMemory
+from bench.reliability.originals import MATCH_SETTINGS, made_games, tiny_model
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.go.sgf import SgfGame, read_sgf, read_sgf_games, write_sgf
-from engine.nets.files.describe import describe
-from engine.nets.files.read import read_network
+from engine.nets.files.read import describe, read_network
 from engine.records.final_owners import FinalOwners, find_final_owners, saved_final_owners
 from engine.records.games import Games, read_games
 from engine.records.labels import Labels, read_labels
@@ -119,24 +121,48 @@ def _match(path: Path) -> None:
     render(summarise(folder.records, folder.settings))
 
 
-READERS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "keima": (_network, "file"), "leela-zero": (_network, "file"), "katago": (_network, "file"), "sgf": (_sgf, "file"),
-    "settings": (_settings, "file"), "games": (_games, "file"), "labels": (_labels, "file"),
-    "rows": (_rows, "file"), "owners": (_owners, "file"), "patterns": (_patterns, "file"), "state": (_state, "file"),
-    "match": (_match, "match/games.jsonl"), "match-settings": (_match, "match/match.json"),
-}  # fmt: skip
-"""By what files are, who reads them, and by which name"""
+class Kind(NamedTuple):
+    """One kind of file."""
+
+    write: Callable[[Path], None]
+    """writes a sound one"""
+    read: Callable[[Path], None]
+    name: str = "file"
+
+
+KINDS = {
+    "keima": Kind(originals.keima_network, _network),
+    "leela-zero": Kind(originals.leela_network, _network),
+    "katago": Kind(originals.katago_network, _network),
+    "sgf": Kind(originals.sgf, _sgf),
+    "settings": Kind(originals.settings, _settings),
+    "games": Kind(originals.game_shard, _games),
+    "labels": Kind(originals.label_shard, _labels),
+    "rows": Kind(originals.row_shard, _rows),
+    "owners": Kind(originals.final_owners, _owners),
+    "patterns": Kind(originals.patterns, _patterns),
+    "state": Kind(originals.run_state, _state),
+    "match": Kind(originals.match_games, _match, "match/games.jsonl"),
+    "match-settings": Kind(originals.match_settings, _match, "match/match.json"),
+}
+PART = Part(
+    title="Damaged files: networks (three formats), SGF, settings, shards, states, match folders",
+    unit="files",
+    wanted=f"{FILES:,} of each of {len(KINDS)} kinds: one line, bounded time and memory",
+    figures={"slowest file, s": max, "most memory for one, MiB": max},
+    limit_s=1800.0,
+)
 
 
 @cache
 def _original(kind: str) -> bytes:
     """A sound file; the reader has no fault to find with it."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / READERS[kind][1]
+        path = Path(folder) / KINDS[kind].name
         path.parent.mkdir(exist_ok=True)
-        ORIGINALS[kind](path)
+        KINDS[kind].write(path)
         content = path.read_bytes()
-        READERS[kind][0](path)
+        KINDS[kind].read(path)
     return content
 
 
@@ -152,42 +178,27 @@ def _one_line(read: Callable[[], None]) -> str:
     return ""
 
 
-def _run(kind: str, first: int, count: int, folder: Path) -> Outcome:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Blocks of files of each kind."""
+    files, block = (5, 5) if metafunc.config.option.campaign["quick"] else (FILES, BLOCK)
+    cases = [(kind, first, block) for kind in KINDS for first in range(1, files + 1, block)]
+    metafunc.parametrize(("kind", "first", "amount"), cases)
+
+
+def test_files(kind: str, first: int, amount: int, folder: Path, outcome: Outcome) -> None:
     """Damage a file in some ways and have each read."""
-    read, name = READERS[kind]
-    sound, faults = _original(kind), []
-    slowest, grown = 0.0, 0.0
-    for number in range(first, first + count):
-        place = folder / str(number)
-        path = place / name
+    sound, slowest, grown = _original(kind), 0.0, 0.0
+    for number in range(first, first + amount):
+        path = folder / str(number) / KINDS[kind].name
         path.parent.mkdir(parents=True)
         path.write_bytes(mutated(sound, Random(f"{kind} {number}")))
         path.with_name("curves.csv").write_bytes(path.read_bytes()[:4096])
         began_s, memory = time.process_time(), PeakMemory()
-        fault = _one_line(partial(read, path))
+        fault = _one_line(partial(KINDS[kind].read, path))
         seconds, mib = time.process_time() - began_s, memory.grown_mib()
         slowest, grown = max(slowest, seconds), max(grown, mib)
         if seconds > MAX_SECONDS or mib > MAX_MIB:
             fault += f" took {seconds:.1f} s and {mib:.0f} MiB, expected at most {MAX_SECONDS:g} s and {MAX_MIB} MiB"
         if fault:
-            faults.append(f"{kind} {number}: {fault}")
-    return Outcome(faults, {"slowest file, s": slowest, "most memory for one, MiB": grown})
-
-
-def _cases(campaign: Campaign) -> Iterator[Case]:
-    """Blocks of files of each kind."""
-    files, block = (5, 5) if campaign.quick else (FILES, BLOCK)
-    for kind in READERS:
-        for first in range(1, files + 1, block):
-            yield Case(f"{kind}-{first}", partial(_run, kind, first, block), block)
-
-
-PART = Part(
-    __name__,
-    title="Damaged files: networks (three formats), SGF, settings, shards, states, match folders",
-    unit="files",
-    wanted=f"{FILES:,} of each of {len(READERS)} kinds: one line, bounded time and memory",
-    cases=_cases,
-    figures={"slowest file, s": max, "most memory for one, MiB": max},
-    limit_s=1800.0,
-)
+            outcome.faults.append(f"{kind} {number}: {fault}")
+    outcome.figures = {"slowest file, s": slowest, "most memory for one, MiB": grown}

@@ -1,35 +1,40 @@
 """A fuzzer: sends the real process malformed lines, and holds it to one reply a command and nothing else.
 
-Lines are a random mixture, the same for the same seed (:mod:`bench.reliability.fuzz_lines`): sensible commands with
-good and bad arguments, so that games go on, finish and are taken back, clocks run and analyses begin; those with bytes
-changed, words doubled, ids put in front; random bytes; endless lines. They are sent as fast as the process takes them,
-cut anywhere; where it searches, the writer at times waits until the process has caught up and then a little longer, so
-that analyses and pondering run for a while before the next line ends them.
+Lines are a random mixture, the same for the same seed: sensible commands with good and bad arguments, so that games
+are played to their ends and taken back, clocks run and analyses begin; those with bytes changed, words doubled, ids put
+in front; random bytes; endless lines. They are sent as fast as the process takes them, cut anywhere; where it searches,
+the writer at times waits until the process has caught up and then a little longer, so that analyses and pondering run
+for a while before the next line ends them. They come from ``random`` and not from hypothesis, whose draws depend on its
+release and on the modules that are imported.
 
 Checked are: exactly one reply a command, in order, with its id; nothing between replies; no control characters; lines
 of an analysis that begin with ``info`` or ``play``; no "internal error"; no silence of a minute; exit status 0.
-
-    python -m bench.reliability.fuzz --lines 100000 --seed 1 --engine network
 """
 
+import asyncio
 import random
 import re
-import subprocess
+import time
 from collections import deque
 from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
-from typing import IO
+from typing import Any
 
-import click
+import pytest
 
-from bench.match.engines import keima
-from bench.reliability.fuzz_lines import ANALYZE, lines, reply_to
-from bench.reliability.fuzzed_process import FuzzedProcess
-from bench.reliability.part import Campaign, Case, Outcome, Part
-from bench.speed.figures import print_figure
+from bench.reliability.campaign import Outcome, Part
+from bench.reliability.fuzzed_process import Fault, FuzzedProcess
+from bench.reliability.mutations import changed
+from engine.system.programs import keima
+from gtp.commands import COMMANDS
+from gtp.session import MAX_LINE
 from weights import DEFAULT
 
+PART = Part(
+    title="GTP fuzz on the real process, a seed each, with analysis, pondering and clocks running",
+    unit="lines",
+    wanted="1,000,000 lines, 0 crashes, hangs, stray bytes",
+    figures={"slowest process, lines/s": min},
+)
 ENGINES: dict[str, tuple[str, ...]] = {
     "policy": ("--visits", "1", "--policy-only"),
     "rollouts": ("--visits", "40", "--ponder", "--ponder-visits", "500", "--threads", "2"),
@@ -41,22 +46,41 @@ SHARES = ("policy", "rollouts", "policy", "network", "policy")
 """The engines of consecutive seeds"""
 WARM_UP = (b"genmove b", b"final_score", b"clear_board")
 SILENCE_S = 60.0
-PAUSES = 0.01
-"""Share of lines behind which the writer waits, where the engine searches; of those that begin an analysis, half"""
+PAUSES, PAUSES_OF_ANALYSES = 0.01, 0.5
+"""Share of lines, and of those that begin an analysis, behind which the writer waits where the engine searches"""
 PAUSE_S = 0.04
 """Longest of these waits"""
 SHOWN = 12
 """Lines before a fault that a report repeats"""
-FIRST_LINE = re.compile(rb"([=?])([0-9]*)(?: .*)?")
-STRAY = re.compile(rb"[\x00-\x1f\x7f]")
-ANALYSIS = re.compile(rb"(info|play) .+|\{.+\}")
-ANALYZE_NAMES = frozenset(name.encode() for name in ANALYZE)
 LINES = 10_000
 """of one case"""
 
+FIRST_LINE = re.compile(rb"([=?])([0-9]*)(?: .*)?")
+STRAY = re.compile(rb"[\x00-\x1f\x7f]")
+ANALYSIS = re.compile(rb"(info|play) .+|\{.+\}")
+COMMAND = re.compile(rb"[ \t]*(?:([0-9]{1,10})(?![^ \t]))?[ \t]*([^ \t]?[^ \t]*)")
+CONTROL = bytes([*range(9), *range(11, 32), 127])
+LARGEST_ID = 2**31 - 1
 
-class Fault(Exception):
-    """The process did what it must not do."""
+LEFT_OUT = ("quit", "printsgf")
+"""Commands that end the session or write a file"""
+ANALYZE = (
+    "lz-analyze", "kata-analyze", "cgos-analyze", "lz-genmove_analyze", "kata-genmove_analyze", "cgos-genmove_analyze",
+    "kata-search_analyze", "kata-search_analyze_cancellable",
+)  # fmt: skip
+ANALYZE_NAMES = frozenset(name.encode() for name in ANALYZE)
+PARAMETERS = ("temperature", "temperature-moves", "resignThreshold", "lag", "c-puct", "root-noise", "seed", "nonsense")
+"""For kata-set-param: none that lets it search for long, or in many threads"""
+SIZES = ("2", "3", "5", "7", "9", "9", "9", "13", "19", "25", "26", "0", "-1", "9 9", "9 13")
+WORDS = (
+    "b", "w", "black", "WHITE", "green", "pass", "PASS", "resign", "D4", "A1", "J9", "T19", "z99", "0", "1", "2", "-1",
+    "7.5", "-0.5", "1e9", "nan", "inf", "999999999", "99999999999999999999", "true", "all", "dead", "alive", "seki",
+    "chinese", "japanese", "{", '{"ko":"SIMPLE"}', "byoyomi", "canadian", "fischer", "none", "\u00e9", "\u56f2\u7881",
+)  # fmt: skip
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BEFORE = (BYTE_ORDER_MARK, b"\xff\xfe", b"\t", b"   ", b"\x1b[A", b"=", b"?")
+BEHIND = (b"\r", b" \t ", b" # words", b"#", b"\x00", b"\x0b")
+LONG = (b"", b"5 ", b"# ", b"play b ")
 
 
 class Fuzzer(FuzzedProcess):
@@ -70,100 +94,70 @@ class Fuzzer(FuzzedProcess):
             weights: network of the one that plays with a network.
         """
         super().__init__(command_line(engine, weights), random.Random(seed), SILENCE_S)
-        self._lines = lines(seed, count)
-        self._pauses = PAUSES if engine != "policy" else 0.0
+        self._lines = [*WARM_UP, *lines(seed, count)]
+        self._pauses = engine != "policy"
         self._due: deque[tuple[bytes, bytes, bytes]] = deque()
         """ids and names of commands whose replies are still to come, with their lines"""
         self._recent: deque[bytes] = deque(maxlen=SHOWN)
-        self.sent = self.replies = 0
-        """without those of the warm-up"""
-        self._warm = -len(WARM_UP)
-        self.seconds = 0.0
-        """from the warm-up's last reply to the last"""
+        self._reply: list[bytes] = []
+        """lines of a reply that has not ended"""
+        self.has_begun = not WARM_UP
+        self._begun_s = self._heard_s = time.monotonic()
+        self.sent = self.replies = -len(WARM_UP)
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the warm-up is over."""
-        return self._warm == 0
+    def seconds(self) -> float:
+        """From the warm-up's last reply to the last."""
+        return self._heard_s - self._begun_s
 
-    def run(self) -> None:
-        """Send everything, then end the input.
-
-        Raises:
-            Fault: the process did something else than it should.
-        """
-        status, said = self._talk()
-        if status or self._due or "Traceback" in said:
-            what = f"no reply for {SILENCE_S:g} s" if self._is_silent else f"exit status {status}"
-            raise self._fault(f"{what}, {len(self._due)} replies missing; standard error: {said[-2000:]}")
-
-    def _write(self, pipe: IO[bytes]) -> None:
-        waiting = b""
-        for line in WARM_UP:
-            self._due.append((b"", line, line))
-            pipe.write(line + b"\n")
+    async def _write(self) -> None:
         for line in self._lines:
             due = reply_to(line)
             if due is not None:
                 self._due.append((*due, line))
             self.sent += 1
-            waiting += line + b"\n"
-            begins = due is not None and due[1] in ANALYZE_NAMES
-            if self._pauses and self._rng.random() < (0.5 if begins else self._pauses):
-                pipe.write(waiting)
-                pipe.flush()
-                waiting = b""
-                self._pause()
-            else:
-                waiting = self._send_some(pipe, waiting, 2000)
-        pipe.write(waiting)
-        pipe.close()
+            await self._send(line, 2000)
+            share = PAUSES_OF_ANALYSES if due is not None and due[1] in ANALYZE_NAMES else PAUSES
+            if self._pauses and self._rng.random() < share:
+                await self._send_waiting()
+                while len(self._due) > 1:
+                    await asyncio.sleep(0.002)
+                await asyncio.sleep(self._rng.uniform(0, PAUSE_S))
+        await self._send_waiting(is_end=True)
 
-    def _pause(self) -> None:
-        """Wait until the process is at the last line, and a little longer."""
-        while len(self._due) > 1 and not self._ended.wait(0.002):
-            pass
-        self._ended.wait(self._rng.uniform(0, PAUSE_S))
-
-    def _read(self, process: "subprocess.Popen[bytes]", pipe: IO[bytes]) -> None:
-        begin = 0.0
-        while True:
-            reply = []
-            while (line := pipe.readline()) not in (b"", b"\n"):
-                reply.append(line[:-1])
-                self._hear()
-            if not line:
-                if reply:
-                    raise self._fault(f"half a reply: {reply}")
-                return
-            self._check(reply)
-            self._hear()
-            begin = begin or (self._warm == 0 and self._heard_s) or 0.0
-            self.seconds = self._heard_s - begin if begin else 0.0
-
-    def _check(self, reply: list[bytes]) -> None:
-        """Compare a reply with the line it answers."""
+    def _hear(self, line: bytes) -> None:
+        if line != b"\n":
+            self._reply.append(line.removesuffix(b"\n"))
+            return
+        reply, self._reply = self._reply, []
         found = FIRST_LINE.fullmatch(reply[0]) if reply else None
         if found is None:
-            raise self._fault(f"no reply of GTP: {reply}")
+            raise self._told(f"no reply of GTP: {reply}")
         if not self._due:
-            raise self._fault(f"a reply without a command: {reply}")
-        id_, name, line = self._due.popleft()
-        self._recent.append(line[:200])
-        if found[2] != id_ or (id_ and not reply[0].startswith((b"=" + id_, b"?" + id_))):
-            raise self._fault(f"id {id_.decode()!r} was asked, answered: {reply}")
+            raise self._told(f"a reply without a command: {reply}")
+        id_, name, asked = self._due.popleft()
+        self._recent.append(asked[:200])
+        if found[2] != id_:
+            raise self._told(f"id {id_.decode()!r} was asked, answered: {reply}")
         if b"internal error" in reply[0]:
-            raise self._fault(f"an internal error: {reply}")
+            raise self._told(f"an internal error: {reply}")
         if any(map(STRAY.search, reply)):
-            raise self._fault(f"control characters: {reply}")
+            raise self._told(f"control characters: {reply}")
         if name in ANALYZE_NAMES and not all(map(ANALYSIS.fullmatch, reply[1:])):
-            raise self._fault(f"no report of an analysis: {reply}")
-        if self._warm < 0:
-            self._warm += 1
-        else:
-            self.replies += 1
+            raise self._told(f"no report of an analysis: {reply}")
+        self.replies += 1
+        self._heard_s = time.monotonic()
+        if self.replies == 0:
+            self.has_begun, self._begun_s = True, self._heard_s
 
-    def _fault(self, text: str) -> Fault:
+    def _check_end(self, status: int, errors: str) -> None:
+        if self._reply:
+            raise self._told(f"half a reply: {self._reply}")
+        if status or self._due or "Traceback" in errors:
+            missing = f"exit status {status}, {len(self._due)} replies missing"
+            raise self._told(f"{missing}; standard error: {errors[-2000:]}")
+
+    def _told(self, text: str) -> Fault:
         """What is wrong, with the lines that led there."""
         before = "\n".join(repr(line) for line in self._recent)
         following = repr(self._due[0][2][:200]) if self._due else "nothing"
@@ -176,47 +170,97 @@ def command_line(engine: str, weights: str) -> list[str]:
     return keima("gtp", *network, *ENGINES[engine], *COMMON)
 
 
-def _run(seed: int, count: int, engine: str, weights: str, folder: Path) -> Outcome:
-    """One process and all lines of a seed."""
-    fuzzer = Fuzzer(seed, count, engine, weights)
-    try:
-        fuzzer.run()
-    except Fault as fault:
-        return Outcome([str(fault)], amount=fuzzer.sent)
-    return Outcome(figures={"slowest process, lines/s": fuzzer.sent / max(fuzzer.seconds, 1e-9)})
+def lines(seed: int, count: int) -> Iterator[bytes]:
+    """``count`` lines, none of which ends the session or writes a file."""
+    rng = random.Random(seed)
+    names = [command.name for command in COMMANDS if command.name not in LEFT_OUT]
+    while count:
+        # No other folder may be read or written; a line is one line.
+        line = line_of(rng, names).replace(b"/", b"|").replace(b"\n", b" ")
+        due = reply_to(line)
+        if due is None or not due[1].lower().startswith(tuple(name.encode() for name in LEFT_OUT)):
+            count -= 1
+            yield line
 
 
-def _cases(campaign: Campaign) -> Iterator[Case]:
+def line_of(rng: random.Random, names: list[str]) -> bytes:
+    """One line without its end."""
+    kind = rng.random()
+    if kind < 0.002:
+        return rng.choice(LONG) + b"x" * rng.randint(MAX_LINE - 9, 4 * MAX_LINE)
+    if kind < 0.1:
+        return rng.randbytes(rng.randint(0, 200))
+    anything = " ".join([rng.choice(names), *rng.choices(WORDS, k=rng.randint(0, 4))])
+    line = (sensible(rng) if rng.random() < 0.8 else anything).encode()
+    return mutated(rng, line) if kind < 0.35 else line
+
+
+def sensible(rng: random.Random) -> str:
+    """A command of a game, its arguments mostly good."""
+    color, size = rng.choice("bw"), 9
+    vertex = rng.choice("ABCDEFGHJ") + str(rng.randint(1, size))
+    clock = f"{rng.choice((0, 0.2, 3, 90, -5))} {rng.choice((0, 0.05, 0.3, 30, -2))} {rng.randint(-1, 10)}"
+    left = rng.choice((-9, 0, 0.1, 1, 90))
+    report = rng.choice(("", "1", "interval 2 ownership true", f"{color} 1 maxmoves 2 pvVisits true", "rootInfo true"))
+    moves = rng.choice(("", "", f" avoid {color} {vertex} 1", f" allow {color} {vertex},D4 2"))
+    game = (
+        *(f"play {color} {vertex}",) * 24, f"play {color} pass", *(f"genmove {color}",) * 8, "undo", "undo",
+        f"reg_genmove {color}", "clear_board", f"boardsize {rng.choice(SIZES)}", f"komi {rng.randint(-20, 20) / 2}",
+        f"fixed_handicap {rng.randint(0, 10)}", f"place_free_handicap {rng.randint(0, 12)}",
+        f"set_free_handicap {vertex} D4", f"set_position {color} {vertex} w D4", f"kata-search {color}",
+        f"kata-search_cancellable {color}", f"time_settings {clock}", f"kgs-time_settings byoyomi {clock}",
+        f"kata-time_settings fischer-capped {clock} -1", f"time_left {color} {left} {rng.randint(0, 5)}",
+        f"kgs-rules {rng.choice(('japanese', 'chinese', 'aga', 'new_zealand', 'x'))}", "final_score",
+        f"final_status_list {rng.choice(('dead', 'alive', 'seki', 'x'))}", "showboard", "list_commands", "help",
+        f"kata-set-param {rng.choice(PARAMETERS)} {rng.choice(WORDS)}", *("# interrupt",) * 2,
+        "known_command play",
+        *(f"{rng.choice(ANALYZE)} {report}{moves}",) * 4, "stop",
+    )  # fmt: skip
+    return rng.choice(game)
+
+
+def mutated(rng: random.Random, line: bytes) -> bytes:
+    """A line with something changed."""
+    match rng.randrange(8):
+        case 0:
+            return b" ".join(word for word in line.split() for _ in range(rng.randint(0, 2)))
+        case 1:
+            return b"%d %s" % (rng.choice((0, 7, rng.randrange(10**6), LARGEST_ID, LARGEST_ID + 1, 10**40)), line)
+        case 2:
+            return line + rng.choice(BEHIND) + line[: rng.randint(0, len(line))]
+        case 3:
+            return rng.choice(BEFORE) + line
+        case 4:
+            return line.swapcase()
+    return changed(line, rng)
+
+
+def reply_to(line: bytes) -> tuple[bytes, bytes] | None:
+    """Id and name of the command in a line, as the protocol's text defines them; None = no reply is due."""
+    text = line[: MAX_LINE + 1].translate(None, CONTROL).partition(b"#")[0]
+    text = text.removeprefix(BYTE_ORDER_MARK).strip(b" \t")
+    if not text:
+        return None
+    found = COMMAND.match(text)
+    assert found is not None  # every part of the pattern may be empty
+    id_, name = found.groups()
+    if id_ is not None and int(id_) > LARGEST_ID:
+        id_, name = None, id_
+    return id_ or b"", name
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One case a seed."""
-    cases, count = (4, 1_000) if campaign.quick else (100, LINES)
-    for seed in range(1, cases + 1):
-        engine = SHARES[seed % len(SHARES)]
-        yield Case(f"{engine}-{seed}", partial(_run, seed, count, engine, campaign.weights), count)
+    cases, count = (4, 1_000) if metafunc.config.option.campaign["quick"] else (100, LINES)
+    seeds = range(1, cases + 1)
+    metafunc.parametrize(("engine", "seed", "amount"), [(SHARES[seed % len(SHARES)], seed, count) for seed in seeds])
 
 
-PART = Part(
-    __name__,
-    title="GTP fuzz on the real process, a seed each, with analysis, pondering and clocks running",
-    unit="lines",
-    wanted="1,000,000 lines, 0 crashes, hangs, stray bytes",
-    cases=_cases,
-    figures={"slowest process, lines/s": min},
-)
-
-
-@click.command(context_settings={"show_default": True})
-@click.option("--lines", "count", default=100_000, type=click.IntRange(1), help="lines to send")
-@click.option("--seed", default=1, help="of the lines; the same seed sends the same")
-@click.option("--engine", default="policy", type=click.Choice(list(ENGINES)), help="what it plays with")
-def main(count: int, seed: int, engine: str) -> None:
-    """Send the engine malformed lines, and check what comes back."""
-    fuzzer = Fuzzer(seed, count, engine)
-    try:
-        fuzzer.run()
-    except Fault as fault:
-        raise click.ClickException(str(fault)) from fault
-    print_figure(f"fuzz/{engine}/{seed}/{fuzzer.replies} replies", [fuzzer.sent / max(fuzzer.seconds, 1e-9)], "lines/s")
-
-
-if __name__ == "__main__":
-    main()
+def test_lines(engine: str, seed: int, amount: int, campaign: dict[str, Any], outcome: Outcome) -> None:
+    """One process and all lines of a seed."""
+    fuzzer = Fuzzer(seed, amount, engine, campaign["weights"])
+    fuzzer.run()
+    outcome.faults += fuzzer.faults
+    outcome.amount = fuzzer.sent
+    if not fuzzer.faults:
+        outcome.figures = {"slowest process, lines/s": fuzzer.sent / max(fuzzer.seconds, 1e-9)}

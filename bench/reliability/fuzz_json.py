@@ -1,10 +1,10 @@
 """A fuzzer of ``keima analysis``: sends the real process wrong queries and broken lines, and holds it to its answers.
 
-Lines are a random mixture, the same for the same seed (:mod:`bench.reliability.json_lines`). Every one is answered
-once: by an error, by what an action says, or by one last report of each turn that a query asks for, before which
-warnings and reports during the search may stand. A line that is no object with an id is answered by an error without
-one. All that is written is whole lines of JSON; no error is an internal one; the process ends with status 0 when its
-input ends, whatever still waits then. One process in five is ended by SIGTERM in the middle instead.
+Lines are a random mixture, the same for the same seed: queries good and bad, actions, broken JSON, no JSON. Every one
+is answered once: by an error, by what an action says, or by one last report of each turn that a query asks for, before
+which warnings and reports during the search may stand. A line that is no object with an id is answered by an error
+without one. All that is written is whole lines of JSON; no error is an internal one; the process ends with status 0
+when its input ends, whatever still waits then. One process in five is ended by SIGTERM in the middle instead.
 
     python -m bench.reliability fuzz_json --quick
 """
@@ -12,39 +12,59 @@ input ends, whatever still waits then. One process in five is ended by SIGTERM i
 import json
 import os
 import random
-import signal
-import subprocess
-import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
-from bench.match.engines import keima
+import pytest
+
+from bench.reliability.campaign import Outcome, Part
 from bench.reliability.fuzzed_process import FuzzedProcess
-from bench.reliability.json_lines import lines
-from bench.reliability.part import Campaign, Case, Outcome, Part
+from bench.reliability.mutations import changed
+from engine.system.programs import keima
 
+PART = Part(
+    title="JSON fuzz on the real process: wrong queries, broken lines, ends in the middle",
+    unit="lines",
+    wanted="100,000 lines, one answer each, 0 crashes",
+    limit_s=7200.0,
+)
 LINES = 5_000
 """of one case"""
 ENDED = 5
 """Every such seed's process is ended by a signal"""
-SILENCE_S = 120.0
-END_S = 30.0
-"""From SIGTERM to the end"""
-MOST_FAULTS = 10
+SILENCE_S, END_S = 120.0, 30.0
+"""Longest silence, and longest from SIGTERM to the end"""
 
-
-@dataclass
-class Answered:
-    """What has come for one id."""
-
-    turns: Counter[int] = field(default_factory=Counter)
-    """last reports, by turn"""
-    others: int = 0
-    """errors, and answers to actions"""
+SIZES = (2, 3, 5, 7, 9, 9, 9, 13, 19)
+COLUMNS = "ABCDEFGHJKLMNOPQRST"
+RULES = ("chinese", "japanese", "Tromp-Taylor", "korean", "aga", "stone-scoring", {"ko": "SIMPLE", "scoring": "AREA"})
+SWITCHES = (
+    "includeOwnership", "includeOwnershipStdev", "includeMovesOwnership", "includeMovesOwnershipStdev", "includePolicy",
+    "includePVVisits", "includeNoResultValue",
+)  # fmt: skip
+SETTINGS: dict[str, tuple[Any, ...]] = {
+    "reportAnalysisWinratesAs": ("BLACK", "WHITE", "SIDETOMOVE", "nobody"), "wideRootNoise": (0.04, -1, "much"),
+    "maxVisits": (1, 2, 0, "x"), "maxTime": (0.01, 1e9, -1), "maxPlayouts": (1, 3), "nnRandomize": (False, 3),
+    "ignorePreRootHistory": (True, "no"), "rootNoiseEnabled": (True,), "rootDirichletNoiseWeight": (0.25, 2),
+    "rules": ("chinese",), "cpuctExploration": (1.0, "nan", 1e300), "analysisPVLen": (3, 0), "": ("",),
+    "no such setting": (1, None, [1]),
+}  # fmt: skip
+WILD: tuple[Any, ...] = (
+    None, True, False, 0, -1, 1, 2, 19, 20, 0.5, -0.0, 1e308, 5e-324, 2**31, 2**53, 2**63, 2**64, -(2**63) - 1,
+    10**300, float("nan"), float("inf"), "", " ", "B", "W", "b", "pass", "A1", "Z99", "5", "1e9", "true", "null",
+    "\u0000", "\n", "\ud800", "\U0001f409", "\u56f2\u7881", "x" * 10_000, [], {}, [[]], [{}], [None], [[["B"]]],
+    ["B", "A1"], [["B", "A1"]], [["W", "pass"], ["B", "A1"]], [["B"]], [["B", 5]], [0], [0, 0], [-1], [1, "1"],
+    [10**30], {"": ""}, {"moves": [], "player": "B", "untilDepth": 1},
+    [{"moves": ["A1"], "player": "W", "untilDepth": 3}],
+    [{"moves": "A1", "player": 1, "untilDepth": 0}], {"ko": "NONE"}, {"scoring": None},
+)  # fmt: skip
+GARBAGE = (
+    b"[", b"]", b"{", b"}", b"null", b"true", b"5", b'"id"', b"[]", b"{}", b"[[]]", b'{"id":5}', b'{"id":null}',
+    b'{"id":["q"]}', b'{"action":"query_version"}', b"NaN", b"-", b"1e400", b"\xff\xfe", b"\x00", b"quit", b"name",
+    b"[" * 100_000, b'{"a":' * 5_000, b'{"id":"' + b"x" * 100_000, b"9" * 5_000, b'"\\ud800"', b"// words", b"'id'",
+)  # fmt: skip
+"""None of these has an id that an answer could name"""
 
 
 class JsonFuzzer(FuzzedProcess):
@@ -62,67 +82,40 @@ class JsonFuzzer(FuzzedProcess):
         is_ended = seed % ENDED == 0 and os.name == "posix"
         self._answers_to_end = rng.randint(1, max(1, count // 2)) if is_ended else None
         """answers after which the process is ended by SIGTERM; None = by the end of its input"""
-        self._found: dict[str, Answered] = {}
-        self._nameless = 0
-        self.heard = 0
-        self.faults: list[str] = []
+        self._found: defaultdict[str, Counter[int | None]] = defaultdict(Counter)
+        """by id, last reports by turn; None counts errors and answers to actions"""
+        self._nameless = self.heard = 0
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether anything was answered."""
-        return self.heard > 0
+    async def _write(self) -> None:
+        for _, line in self._sent:
+            await self._send(line, 4000)
+        await self._send_waiting(is_end=self._answers_to_end is None)
 
-    def run(self) -> None:
-        """Send everything, end the process, and check all that it said."""
-        status, said = self._talk()
-        if self._is_silent:
-            self._fault(f"silent after {self.heard} answers")
-        if "Traceback" in said:
-            self._fault(f"standard error: {said[-2000:]}")
+    def _hear(self, line: bytes) -> None:
+        self.has_begun = True
+        self.heard += 1
+        if self._answers_to_end is not None and self.heard >= self._answers_to_end:
+            if self.heard == self._answers_to_end:
+                self._process.terminate()
+                self._silence_s = END_S
+            return
+        try:
+            value = json.loads(line.decode("utf-8"))
+        except ValueError as error:
+            self._fault(f"no line of JSON ({error}): {line[:500]!r}")
+            return
+        if not isinstance(value, dict) or not line.endswith(b"\n"):
+            self._fault(f"no object in a line: {line[:500]!r}")
+        else:
+            self._sort(value)
+
+    def _check_end(self, status: int, errors: str) -> None:
+        if "Traceback" in errors:
+            self._fault(f"standard error: {errors[-2000:]}")
         if self._answers_to_end is None:
             if status:
-                self._fault(f"exit status {status}; standard error: {said[-2000:]}")
+                self._fault(f"exit status {status}; standard error: {errors[-2000:]}")
             self._check_answers()
-
-    def _write(self, pipe: IO[bytes]) -> None:
-        waiting = b""
-        for _, line in self._sent:
-            waiting = self._send_some(pipe, waiting + line + b"\n", 4000)
-        pipe.write(waiting)
-        if self._answers_to_end is None:
-            pipe.close()
-        else:
-            pipe.flush()
-
-    def _read(self, process: "subprocess.Popen[bytes]", pipe: IO[bytes]) -> None:
-        while line := pipe.readline():
-            self._hear()
-            self.heard += 1
-            if self.heard == self._answers_to_end:
-                self._end(process, pipe)
-                return
-            try:
-                value = json.loads(line.decode("utf-8"))
-            except ValueError as error:
-                self._fault(f"no line of JSON ({error}): {line[:500]!r}")
-                continue
-            if not isinstance(value, dict) or not line.endswith(b"\n"):
-                self._fault(f"no object in a line: {line[:500]!r}")
-            else:
-                self._sort(value)
-
-    def _end(self, process: "subprocess.Popen[bytes]", pipe: IO[bytes]) -> None:
-        """End the process by SIGTERM, whatever it is at."""
-
-        def late() -> None:
-            self._fault(f"still there {END_S:g} s after SIGTERM")
-            process.kill()
-
-        timer = threading.Timer(END_S, late)
-        timer.start()
-        process.send_signal(signal.SIGTERM)
-        pipe.read()
-        timer.cancel()
 
     def _sort(self, value: dict[str, Any]) -> None:
         """Enter what answers a line."""
@@ -134,11 +127,11 @@ class JsonFuzzer(FuzzedProcess):
             if "error" not in value:
                 self._fault(f"neither an id nor an error: {json.dumps(value)[:500]}")
             return
-        found = self._found.setdefault(name, Answered())
+        found = self._found[name]
         if value.get("isDuringSearch") is False:
-            found.turns[int(value["turnNumber"])] += 1
+            found[int(value["turnNumber"])] += 1
         elif "warning" not in value and value.get("isDuringSearch") is not True:
-            found.others += 1
+            found[None] += 1
 
     def _check_answers(self) -> None:
         """Whether every line had its answer, and only one."""
@@ -148,21 +141,16 @@ class JsonFuzzer(FuzzedProcess):
             if name not in by_name:
                 self._fault(f"answers to {name!r}, which was never sent")
                 continue
-            line, answers = by_name[name], found.others + bool(found.turns)
-            if not answers and asks_for_nothing(line):
+            line, others = by_name[name], found.pop(None, 0)
+            if not others + len(found) and asks_for_nothing(line):
                 continue  # It was warned of something.
-            if answers != 1 or (found.turns and found.turns != Counter(turns_of(line))):
-                self._fault(f"{found.others} answers, reports of turns {dict(found.turns)} to {line[:1000]!r}")
+            if others + bool(found) != 1 or (found and found != Counter(turns_of(line))):
+                self._fault(f"{others} answers, reports of turns {dict(found)} to {line[:1000]!r}")
         unnamed = [line for name, line in self._sent if name not in self._found]
         silent = [line for line in unnamed if asks_for_nothing(line)]
         if self._nameless != len(unnamed) - len(silent):
             told = f"{self._nameless} answers without an id, {len(unnamed)} lines without an answer of their own"
             self._fault(f"{told}: {unnamed[:20]!r}")
-
-    def _fault(self, text: str) -> None:
-        """Something that should not be."""
-        if len(self.faults) < MOST_FAULTS:
-            self.faults.append(text)
 
 
 def _refuse(word: str) -> NoReturn:
@@ -190,25 +178,98 @@ def asks_for_nothing(line: bytes) -> bool:
     return values_of(line).get("analyzeTurns") == []
 
 
-def _run(seed: int, count: int, weights: str, folder: Path) -> Outcome:
-    """One process and all lines of a seed."""
-    fuzzer = JsonFuzzer(seed, count, weights)
-    fuzzer.run()
-    return Outcome(fuzzer.faults)
+def place(rng: random.Random, size: int) -> str:
+    """A vertex of a board, or a pass."""
+    return "pass" if rng.random() < 0.03 else f"{COLUMNS[rng.randrange(size)]}{rng.randint(1, size)}"
 
 
-def _cases(campaign: Campaign) -> Iterator[Case]:
+def query(rng: random.Random) -> dict[str, Any]:
+    """A query that is in order, but for moves that may be impossible."""
+    size = rng.choice(SIZES)
+    moves = [["BW"[n % 2], place(rng, size)] for n in range(rng.choice((0, 1, 2, 3, 5, 8)))]
+    found: dict[str, Any] = {
+        "boardXSize": size, "boardYSize": size, "moves": moves, "rules": rng.choice(RULES),
+        "maxVisits": rng.randint(1, 3),
+    }  # fmt: skip
+    for name in rng.sample(SWITCHES, rng.choice((0, 0, 1, 3))):
+        found[name] = rng.random() < 0.8
+    more: dict[str, Any] = {
+        "komi": rng.randint(-30, 30) / 2,
+        "initialStones": [[rng.choice("BW"), place(rng, size)] for _ in range(rng.randint(0, 4))],
+        "initialPlayer": rng.choice("BWbw"),
+        "analyzeTurns": [rng.randint(0, len(moves)) for _ in range(rng.randint(1, 3))],
+        "priority": rng.randint(-3, 3),
+        "whiteHandicapBonus": rng.choice(("0", "N", "N-1")),
+        "overrideSettings": {name: rng.choice(SETTINGS[name]) for name in rng.sample(sorted(SETTINGS), 2)},
+        "reportDuringSearchEvery": rng.choice((0.001, 0.01, 5)),
+        "analysisPVLen": rng.randint(1, 20),
+        rng.choice(("avoidMoves", "allowMoves")): [
+            {"player": rng.choice("BW"), "moves": [place(rng, size)], "untilDepth": rng.randint(1, 5)}
+        ],
+    }
+    for name in rng.sample(sorted(more), rng.choice((0, 1, 2, 4))):
+        found[name] = more[name]
+    return found
+
+
+def spoiled(rng: random.Random, values: dict[str, Any]) -> dict[str, Any]:
+    """A query with wrong values, with fields that are missing, or with some that do not exist."""
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        name = rng.choice((*values, "priorities", "komi", "analyzeTurns", "overrideSettings", "allowMoves", "nonsense"))
+        if name in values and rng.random() < 0.2:
+            del values[name]
+        elif name in values and isinstance(values[name], list) and values[name] and rng.random() < 0.5:
+            values[name] = [*values[name]]
+            values[name][rng.randrange(len(values[name]))] = rng.choice(WILD)
+        else:
+            values[name] = rng.choice(WILD)
+    return values
+
+
+def action(rng: random.Random, sent: int) -> dict[str, Any]:
+    """A request that is no query."""
+    kind = rng.choice(("query_version", "query_models", "clear_cache", *("terminate",) * 4, "terminate_all", "no such"))
+    found: dict[str, Any] = {"action": kind}
+    if kind == "terminate":
+        found["terminateId"] = rng.choice((f"q{max(0, sent - rng.randint(0, 20))}", rng.choice(WILD)))
+    if kind.startswith("terminate") and rng.random() < 0.3:
+        found["turnNumbers"] = rng.choice(([0], [0, 1], rng.choice(WILD)))
+    return found
+
+
+def lines(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
+    """Lines without their ends, the same for the same seed, each with the id that it has unless it is broken.
+
+    The id is empty where a line has none for certain. No line is blank.
+    """
+    rng = random.Random(seed)
+    for number in range(count):
+        kind, name = rng.random(), f"q{number}"
+        if kind < 0.06:
+            yield "", rng.choice(GARBAGE)
+            continue
+        if kind < 0.16:
+            values = action(rng, number)
+        else:
+            values = query(rng)
+            if kind < 0.65:
+                values = spoiled(rng, values)
+        text = json.dumps({"id": name, **values}, ensure_ascii=rng.random() < 0.5)
+        line = text.encode("utf-8", "surrogatepass")
+        if kind > 0.85:
+            head = len(f'{{"id": "{name}"')
+            line = line[:head] + changed(line[head:], rng).replace(b"\n", b" ")
+        yield name, line
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One case a seed."""
-    cases, count = (2, 500) if campaign.quick else (20, LINES)
-    for seed in range(1, cases + 1):
-        yield Case(f"{seed}", partial(_run, seed, count, campaign.weights), count)
+    cases, count = (2, 500) if metafunc.config.option.campaign["quick"] else (20, LINES)
+    metafunc.parametrize(("seed", "amount"), [(seed, count) for seed in range(1, cases + 1)])
 
 
-PART = Part(
-    __name__,
-    title="JSON fuzz on the real process: wrong queries, broken lines, ends in the middle",
-    unit="lines",
-    wanted="100,000 lines, one answer each, 0 crashes",
-    cases=_cases,
-    limit_s=7200.0,
-)
+def test_lines(seed: int, amount: int, campaign: dict[str, Any], outcome: Outcome) -> None:
+    """One process and all lines of a seed."""
+    fuzzer = JsonFuzzer(seed, amount, campaign["weights"])
+    fuzzer.run()
+    outcome.faults += fuzzer.faults

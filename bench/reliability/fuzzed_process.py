@@ -1,33 +1,28 @@
 """One process under a fuzzer: it is sent lines in pieces that end anywhere, and killed when it falls silent."""
 
+import asyncio
 import os
 import random
-import subprocess
 import tempfile
-import threading
-import time
 from abc import ABC, abstractmethod
+from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO, NamedTuple
 
 from bench.match.gtp_client import ROOT
 
 START_S = 900.0
 """Silence that is allowed until the process has begun: kernels may have to be compiled"""
-WATCH_S = 0.5
+LONGEST_LINE = 1 << 28
+MOST_FAULTS = 10
 
 
-class Ended(NamedTuple):
-    """How a process ended."""
-
-    status: int
-    errors: str
-    """standard error"""
+class Fault(Exception):
+    """The process did what it must not do, and what follows cannot be judged."""
 
 
 class FuzzedProcess(ABC):
-    """One process and what it is sent. Threads: one writes, one watches, the caller's reads."""
+    """One process, the lines that it is sent, and what it must not do. Start at :meth:`run`."""
 
     def __init__(self, command: Sequence[str], rng: random.Random, silence_s: float) -> None:
         """Nothing is started yet.
@@ -37,69 +32,83 @@ class FuzzedProcess(ABC):
             silence_s: longest silence of a process that has begun; it is killed then.
         """
         self._command, self._rng, self._silence_s = command, rng, silence_s
-        self._ended = threading.Event()
-        self._heard_s = 0.0
-        self._is_silent = False
-        """It was killed for its silence"""
-
-    @property
-    @abstractmethod
-    def has_begun(self) -> bool:
-        """Whether it has answered, so that nothing is left to compile."""
+        self._process: Process
+        self._waiting = b""
+        """lines, or the end of one, that are to be sent with the next piece"""
+        self.has_begun = False
+        """whether nothing is left to compile"""
+        self.faults: list[str] = []
 
     @abstractmethod
-    def _write(self, pipe: IO[bytes]) -> None:
-        """Send all lines; errors of the pipe end it, for the exit status tells."""
+    async def _write(self) -> None:
+        """Send all lines (:meth:`_send`), and end the input."""
 
     @abstractmethod
-    def _read(self, process: "subprocess.Popen[bytes]", pipe: IO[bytes]) -> None:
-        """Check all that comes back, and note when it came (:meth:`_hear`)."""
+    def _hear(self, line: bytes) -> None:
+        """Check a line that has come, and note when the process has begun.
 
-    def _talk(self) -> Ended:
-        """Start the process, send everything, read everything, and wait for its end."""
+        Raises:
+            Fault: nothing that follows can be checked.
+        """
+
+    @abstractmethod
+    def _check_end(self, status: int, errors: str) -> None:
+        """Check what is known at the end: the exit status, standard error, and what has not come."""
+
+    def run(self) -> None:
+        """Start the process, send everything, check everything, and wait for its end."""
+        try:
+            asyncio.run(self._talk())
+        except Fault as fault:
+            self._fault(str(fault))
+
+    def _fault(self, text: str) -> None:
+        """Something that should not be."""
+        if len(self.faults) < MOST_FAULTS:
+            self.faults.append(text)
+
+    async def _talk(self) -> None:
         search_path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {**os.environ, "PYTHONPATH": search_path, "KEIMA_CONFIG": "none"}
-        pipe = subprocess.PIPE
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
-            with subprocess.Popen(
-                self._command, stdin=pipe, stdout=pipe, stderr=errors, cwd=folder, env=environment
-            ) as process:
-                assert process.stdin is not None and process.stdout is not None  # as it was started
-                self._hear()
-                for target, argument in ((self._send, process.stdin), (self._watch, process)):
-                    threading.Thread(target=target, args=(argument,), daemon=True).start()
-                try:
-                    self._read(process, process.stdout)
-                    status = process.wait(self._silence_s)
-                finally:
-                    self._ended.set()
-                    process.kill()
-                    with suppress(OSError):  # What it has not read cannot be sent any more.
-                        process.stdin.close()
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=PIPE, stdout=PIPE, stderr=errors, cwd=folder, env=environment, limit=LONGEST_LINE
+            )
+            assert self._process.stdout is not None  # as it was started
+            writing = asyncio.create_task(self._write())
+            try:
+                while line := await self._soon(self._process.stdout.readline()):
+                    self._hear(line)
+                await self._soon(self._process.wait())
+            except TimeoutError:
+                self._fault(f"no reply for {self._silence_s:g} s")
+            finally:
+                writing.cancel()
+                with suppress(ProcessLookupError):
+                    self._process.kill()
+                status = await self._process.wait()
+            # What the process has not read cannot be sent any more.
+            with suppress(OSError, asyncio.CancelledError):
+                await writing
             errors.seek(0)
-            return Ended(status, errors.read().decode(errors="replace"))
+            self._check_end(status, errors.read().decode(errors="replace"))
 
-    def _hear(self) -> None:
-        """Something has come."""
-        self._heard_s = time.monotonic()
+    async def _soon(self, coming):
+        """What is awaited, if it comes before the process counts as silent."""
+        return await asyncio.wait_for(coming, self._silence_s if self.has_begun else START_S)
 
-    def _send(self, pipe: IO[bytes]) -> None:
-        with suppress(OSError, ValueError):
-            self._write(pipe)
+    async def _send(self, line: bytes, most: int) -> None:
+        """Send a piece of what waits and of a line, if that is longer than a number of bytes drawn up to ``most``."""
+        self._waiting += line + b"\n"
+        if len(self._waiting) > self._rng.randint(1, most):
+            await self._send_waiting(self._rng.randint(0, len(self._waiting)))
 
-    def _send_some(self, pipe: IO[bytes], waiting: bytes, most: int) -> bytes:
-        """Send a piece of what waits, if that is longer than a number of bytes drawn up to ``most``; what is left."""
-        if len(waiting) <= self._rng.randint(1, most):
-            return waiting
-        cut = self._rng.randint(0, len(waiting))
-        pipe.write(waiting[:cut])
-        pipe.flush()
-        return waiting[cut:]
-
-    def _watch(self, process: "subprocess.Popen[bytes]") -> None:
-        """Kill a process that says nothing."""
-        while not self._ended.wait(WATCH_S):
-            if time.monotonic() > self._heard_s + (self._silence_s if self.has_begun else START_S):
-                self._is_silent = True
-                process.kill()
-                return
+    async def _send_waiting(self, count: int | None = None, is_end: bool = False) -> None:
+        """Send the first bytes of what waits, or all; and end the input."""
+        pipe = self._process.stdin
+        assert pipe is not None  # as it was started
+        pipe.write(self._waiting[:count])
+        self._waiting = b"" if count is None else self._waiting[count:]
+        await pipe.drain()
+        if is_end:
+            pipe.close()

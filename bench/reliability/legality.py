@@ -6,15 +6,15 @@ process at once: no question waits for the answer to another.
 """
 
 import subprocess
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
-from bench.match.engines import find_gnugo
-from bench.reliability.part import Campaign, Case, Outcome, Part
+from bench.reliability.campaign import Outcome, Part
 from bench.strength.endings import from_files, from_shard
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points, to_vertex
@@ -22,7 +22,14 @@ from engine.go.notation import color_word
 from engine.go.position import legal_moves
 from engine.go.rules import Rules
 from engine.go.sgf import read_sgf
+from engine.system.programs import find_gnugo
 
+PART = Part(
+    title="Legal moves and captures, random and real games, against GNU Go (simple ko)",
+    unit="positions",
+    wanted="1,000,000 positions, 0 differences",
+    limit_s=1800.0,
+)
 POSITIONS = 2000
 """of a case"""
 RANDOM_CASES, REAL_CASES = 300, 200
@@ -31,7 +38,6 @@ LENGTH = 1.6
 """Most moves of a random game, as a share of the board's points"""
 PASSES = 0.02
 RULES = Rules("as GNU Go")
-LIMIT_S = 1800.0
 GNU_GO = find_gnugo()
 SHOWN = 5
 """Differences that a case reports at most"""
@@ -76,7 +82,9 @@ def script_of(size: int, moves: Moves) -> Script:
 def compare(script: Script) -> list[str]:
     """Differences between the answers of GNU Go and those expected."""
     commands = "\n".join([command for command, _ in script] + ["quit", ""])
-    run = subprocess.run([GNU_GO, "--mode", "gtp"], input=commands, capture_output=True, text=True, timeout=LIMIT_S)
+    run = subprocess.run(
+        [GNU_GO, "--mode", "gtp"], input=commands, capture_output=True, text=True, timeout=PART.limit_s
+    )
     answers = run.stdout.split("\n\n")
     if len(answers) <= len(script):
         return [f"GNU Go gave {len(answers)} answers to {len(script)} commands: {run.stderr[-200:]}"]
@@ -86,6 +94,30 @@ def compare(script: Script) -> list[str]:
             played = [before for before, _ in script[:number] if not before.startswith(("all_legal", "captures"))]
             faults.append(f"{command}: {answer!r}, expected {expected!r}, after {'; '.join(played)}")
     return faults[:SHOWN]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Random games, and real ones where there are any; without them, more random ones."""
+    campaign = metafunc.config.option.campaign
+    n_real = (2 if campaign["quick"] else REAL_CASES) if campaign["games"] else 0
+    n_random = (4 if campaign["quick"] else RANDOM_CASES + REAL_CASES) - n_real
+    counts = {"random": n_random, "real": n_real}
+    cases = [(kind, seed, POSITIONS) for kind, number in counts.items() for seed in range(number)]
+    metafunc.parametrize(("kind", "seed", "amount"), cases)
+
+
+@pytest.mark.skipif(not GNU_GO, reason="GNU Go")
+def test_games(kind: str, seed: int, amount: int, campaign: dict[str, Any], outcome: Outcome) -> None:
+    """Compare the first positions of some games."""
+    script: Script = []
+    left = amount
+    for size, moves in _real_games(Path(campaign["games"]), seed) if kind == "real" else _random_games(seed):
+        script += script_of(size, moves[:left])
+        left = max(0, left - len(moves))
+        if not left:
+            break
+    outcome.amount = amount - left
+    outcome.faults += compare(script)
 
 
 def _random_games(seed: int) -> Iterator[tuple[int, Moves]]:
@@ -102,37 +134,3 @@ def _real_games(source: Path, seed: int) -> Iterator[tuple[int, Moves]]:
         record = read_sgf(game.data)
         if not (record.black or record.white) and record.size <= max(SIZES):
             yield record.size, record.moves
-
-
-def _run(games: Callable[[], Iterator[tuple[int, Moves]]], folder: Path) -> Outcome:
-    """Compare the first positions of some games."""
-    script: Script = []
-    left = POSITIONS
-    for size, moves in games():
-        script += script_of(size, moves[:left])
-        left = max(0, left - len(moves))
-        if not left:
-            break
-    return Outcome(compare(script), amount=POSITIONS - left)
-
-
-def _cases(campaign: Campaign) -> Iterator[Case]:
-    """Random games, and real ones where there are any; without them, more random ones."""
-    n_real = (2 if campaign.quick else REAL_CASES) if campaign.games else 0
-    n_random = (4 if campaign.quick else RANDOM_CASES + REAL_CASES) - n_real
-    for seed in range(n_random):
-        yield Case(f"random-{seed}", partial(_run, partial(_random_games, seed)), POSITIONS)
-    if campaign.games is not None:
-        for seed in range(n_real):
-            yield Case(f"real-{seed}", partial(_run, partial(_real_games, campaign.games, seed)), POSITIONS)
-
-
-PART = Part(
-    __name__,
-    title="Legal moves and captures, random and real games, against GNU Go (simple ko)",
-    unit="positions",
-    wanted="1,000,000 positions, 0 differences",
-    cases=_cases,
-    limit_s=LIMIT_S,
-    missing=lambda campaign: "" if GNU_GO else "GNU Go",
-)

@@ -9,19 +9,25 @@ else, from the pipe to the search, is what plays. What stands behind ``--`` is f
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 import torch
 from torch import Tensor
 
+from bench.match.gtp_client import ROOT, GtpClient
 from engine.features.encoder import KEIMA
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetOutput
+from engine.play import ahead
 from weights import NetworkPath
 
-FAULTS = ("none", "error", "hang", "memory", "nan")
+FAULTS = ("error", "hang", "memory", "nan")
 HANG_S = 86400.0
 UNLIMITED = 1 << 60
+START_S, SETTLE_S = 600.0, 3.0
+"""For an engine's first answers, and for what it loads after them"""
 
 
 class MadeNetwork(HashNetwork):
@@ -32,7 +38,7 @@ class MadeNetwork(HashNetwork):
 
         Args:
             seconds_each: for a position, slept.
-            fault: one of ``FAULTS``.
+            fault: one of ``FAULTS``, or ``none``.
             good, bad: calls without the fault, and calls with it after these; then it works again.
         """
         super().__init__(KEIMA.name)
@@ -68,9 +74,20 @@ def command(network: dict[str, object], *options: str) -> list[str]:
     return [sys.executable, "-P", "-m", __name__, *words, "--", *options]
 
 
+@contextmanager
+def started(network: dict[str, object], *options: str) -> Iterator[GtpClient]:
+    """An engine with a made network that has loaded all that it plays with; arguments as of :func:`command`."""
+    ahead.compile_kernels(KEIMA.name)
+    with GtpClient(command(network, *options), ROOT) as client:
+        for question in ("kata-get-rules", "final_score"):
+            client.ask(question, START_S)
+        time.sleep(SETTLE_S)
+        yield client
+
+
 @click.command(context_settings={"show_default": True})
 @click.option("--seconds-each", default=0.0, help="seconds an evaluation of a position takes")
-@click.option("--fault", default="none", type=click.Choice(FAULTS), help="what goes wrong")
+@click.option("--fault", default="none", type=click.Choice(("none", *FAULTS)), help="what goes wrong")
 @click.option("--good", default=0, help="calls of the network before it does")
 @click.option("--bad", default=UNLIMITED, help="calls for which it does")
 @click.argument("options", nargs=-1)

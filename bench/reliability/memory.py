@@ -24,19 +24,21 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from bench.match.engines import keima
+import pytest
+
 from bench.match.gtp_client import ROOT, EngineRefused, GtpClient
-from bench.reliability.part import Campaign, Case, Outcome, Part
+from bench.process_memory import STATUS, own_mib
+from bench.reliability.campaign import Outcome, Part
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.selfplay.search_games import Origin
 from engine.selfplay.search_job import CACHE_MIB, played_here
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
+from engine.system.programs import keima
 from gtp.cli.settings import NO_FILE
 
 TOLERANCE, QUICK_TOLERANCE = 0.02, 0.10
@@ -54,8 +56,7 @@ SHOWN = 24
 """Samples that a fault shows"""
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(NamedTuple):
     """How much a form of the part does."""
 
     warm_up_games: int
@@ -83,41 +84,38 @@ def _engine(weights: str, *options: str) -> GtpClient:
     return client
 
 
-def own_mib(pid: int) -> float:
-    """Memory that a process has taken for itself and that is resident."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon:", "RssShmem:"))) / 1024
-
-
 def growth(samples: list[float]) -> float:
     """By what share the last tenth is above the first; medians."""
     tenth = max(1, len(samples) // 10)
     return statistics.median(samples[-tenth:]) / statistics.median(samples[:tenth]) - 1.0
 
 
-def of_growth(name: str, samples: list[float], tolerance: float) -> Outcome:
-    """The outcome of a case: at fault if memory grew by more than the tolerance.
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A process each."""
+    metafunc.parametrize("name", SAMPLES)
 
-    Args:
-        samples: MiB, those after the warm-up.
-    """
+
+@pytest.mark.skipif(not STATUS.exists(), reason="memory is read from Linux's /proc")
+def test_growth(name: str, campaign: dict[str, Any], folder: Path, outcome: Outcome) -> None:
+    """At fault if memory grew by more than the tolerance."""
+    scale = QUICK if campaign["quick"] else WHOLE
+    samples = SAMPLES[name](scale, campaign["weights"], folder)
     grown = growth(samples)
-    figures = {f"growth over {name}, %": 100 * grown, f"most during {name}, MiB": max(samples)}
-    if grown <= tolerance:
-        return Outcome(figures=figures)
-    step = max(1, len(samples) // SHOWN)
-    shown = ", ".join(f"{value:.1f}" for value in samples[::step])
-    return Outcome([f"memory grew by {grown:.1%}, expected at most {tolerance:.0%}; MiB: {shown}"], figures)
+    outcome.figures = {f"growth over {name}, %": 100 * grown, f"most during {name}, MiB": max(samples)}
+    if grown > scale.tolerance:
+        shown = ", ".join(f"{value:.1f}" for value in samples[:: max(1, len(samples) // SHOWN)])
+        fault = f"memory grew by {grown:.1%}, expected at most {scale.tolerance:.0%}; MiB: {shown}"
+        outcome.faults.append(fault)
 
 
-def _games(scale: Scale, weights: str, folder: Path) -> Outcome:
+def _games(scale: Scale, weights: str, folder: Path) -> list[float]:
     """Short games in one process."""
     samples = []
     with _engine(weights, "--visits", str(GAME_VISITS), "--ponder", "--ponder-visits", "50") as client:
         for number in range(scale.warm_up_games + scale.games):
             _play(client, scale.sizes[number % len(scale.sizes)])
             samples.append(own_mib(client.pid))
-    return of_growth("games", samples[scale.warm_up_games :], scale.tolerance)
+    return samples[scale.warm_up_games :]
 
 
 def _play(client: GtpClient, size: int) -> None:
@@ -138,11 +136,12 @@ def _play(client: GtpClient, size: int) -> None:
     list(_updates(client, 0.1))
 
 
-def _analysis(scale: Scale, weights: str, folder: Path) -> Outcome:
+def _analysis(scale: Scale, weights: str, folder: Path) -> list[float]:
     """Analyses of one position after another."""
     samples, moves, slices = [], 0, 0
     with _engine(weights, "--size", str(scale.analysed_size)) as client:
         client.ask("clear_board", LIMIT_S)
+        list(_updates(client, 0.1))  # What an analysis needs is compiled before the clock is read.
         begun_s = time.monotonic()
         while (passed_s := time.monotonic() - begun_s) < scale.warm_up_s + scale.analysis_s:
             color = "bw"[moves % 2]
@@ -159,7 +158,7 @@ def _analysis(scale: Scale, weights: str, folder: Path) -> Outcome:
             if moves >= ANALYSED_MOVES:
                 client.ask("clear_board", LIMIT_S)
                 moves = 0
-    return of_growth("analysis", samples, scale.tolerance)
+    return samples
 
 
 def _updates(client: GtpClient, seconds: float) -> Iterator[str]:
@@ -178,7 +177,7 @@ def _updates(client: GtpClient, seconds: float) -> Iterator[str]:
             pass
 
 
-def _self_play(scale: Scale, weights: str, folder: Path) -> Outcome:
+def _self_play(scale: Scale, weights: str, folder: Path) -> list[float]:
     """Games by search in this process, and their rows on disk."""
     options, samples = SearchPlayOptions(size=SELF_PLAY_SIZE), list[float]()
     network = UniformNetwork("keima-1")
@@ -196,31 +195,15 @@ def _self_play(scale: Scale, weights: str, folder: Path) -> Outcome:
         games = scale.warm_up_self_play + scale.self_play
         rows.play(played_here(server, options, Origin(0, 0), AT_ONCE), games, look, SAMPLE_S)
         look()
-    return of_growth("self-play", samples, scale.tolerance)
+    return samples
 
 
-def _cases(campaign: Campaign) -> Iterator[Case]:
-    """A process each."""
-    scale = QUICK if campaign.quick else WHOLE
-    yield Case("games", partial(_games, scale, campaign.weights))
-    yield Case("analysis", partial(_analysis, scale, campaign.weights))
-    yield Case("self-play", partial(_self_play, scale, campaign.weights))
-
-
+SAMPLES = {"games": _games, "analysis": _analysis, "self-play": _self_play}
+"""Functions that work and measure, by the work's name: MiB, the samples after the warm-up"""
 PART = Part(
-    __name__,
     title="Memory over 200 short games in one process, two hours of analysis, and 100,000 games of self-play on 5x5",
     unit="processes",
     wanted="flat within 2%",
-    cases=_cases,
-    figures=dict.fromkeys(
-        (
-            f"{figure} {case}, {unit}"
-            for figure, unit in (("growth over", "%"), ("most during", "MiB"))
-            for case in ("games", "analysis", "self-play")
-        ),
-        max,
-    ),
+    figures={figure.format(name): max for figure in ("growth over {}, %", "most during {}, MiB") for name in SAMPLES},
     limit_s=6 * 3600.0,
-    missing=lambda campaign: "" if Path("/proc/self/status").exists() else "memory is read from Linux's /proc",
 )

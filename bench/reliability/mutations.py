@@ -1,4 +1,4 @@
-"""Damage to files: bytes changed, cut, repeated and swapped, numbers made absurd, also inside what is compressed."""
+"""Damage to files and lines: bytes changed, cut, repeated and swapped, numbers made absurd, also in compressed data."""
 
 import gzip
 import io
@@ -18,6 +18,9 @@ NUMBER = re.compile(rb"\d+")
 ABSURD = (b"0", b"-1", b"1", b"255", b"256", b"65536", b"2147483648", b"-9223372036854775809", b"1" * 40, b"1e400",
           b"nan", b"inf", b"0.5", b"", b"[" * 40, b'"', b"null")  # fmt: skip
 
+SIGNS = (b'"', b",", b":", b"[", b"]", b"{", b"}", b"\\", b"\\u", b"\\ud800", b"-", b"1e999", b"\x00", b"\x80",
+         b"null", b"\xc3\x28", b"\t", b"\r", b"\x0b", b"//", b"nan", b"\xef\xbb\xbf")  # fmt: skip
+
 
 def mutated(content: bytes, random: Random) -> bytes:
     """A file with some damage, which follows from the random numbers alone."""
@@ -30,7 +33,12 @@ def mutated(content: bytes, random: Random) -> bytes:
             return _zip(content, random)
     if random.random() < 0.01:
         return content + random.choice((b"\0", b" ", b"(;", b"1 ")) * (BOMB // 2)
-    for _ in range(random.choice((1, 1, 1, 2, 3, 8, 40))):
+    return changed(content, random, (1, 1, 1, 2, 3, 8, 40))
+
+
+def changed(content: bytes, random: Random, times: tuple[int, ...] = (1, 1, 2, 5)) -> bytes:
+    """Bytes with one of these numbers of changes."""
+    for _ in range(random.choice(times)):
         content = random.choice(CHANGES)(content, random)
     return content
 
@@ -89,9 +97,10 @@ def _without(content: bytes, random: Random) -> bytes:
 
 
 def _inserted(content: bytes, random: Random) -> bytes:
-    """Random bytes between others."""
+    """Random bytes between others, or a sign that means something in a text."""
     at = _place(content, random)
-    return content[:at] + random.randbytes(random.choice((1, 8, 500))) + content[at:]
+    fresh = random.choice((random.randbytes(random.choice((1, 8, 500))), random.choice(SIGNS)))
+    return content[:at] + fresh + content[at:]
 
 
 def _repeated(content: bytes, random: Random) -> bytes:

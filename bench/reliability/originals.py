@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.match.record import GameRecord
+from bench.match.folder import GameRecord
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS, KEIMA
 from engine.nets.architectures.registry import new_model, new_spec
@@ -192,11 +191,3 @@ def match_games(path: Path) -> None:
 def match_settings(path: Path) -> None:
     """Write the settings of a match."""
     path.write_text(json.dumps(MATCH_SETTINGS, indent=2) + "\n", encoding="utf-8")
-
-
-ORIGINALS: dict[str, Callable[[Path], None]] = {
-    "keima": keima_network, "leela-zero": leela_network, "katago": katago_network, "sgf": sgf, "settings": settings,
-    "games": game_shard, "labels": label_shard, "rows": row_shard, "owners": final_owners,
-    "patterns": patterns, "state": run_state, "match": match_games, "match-settings": match_settings,
-}  # fmt: skip
-"""By what they are, functions that write one"""

@@ -4,19 +4,21 @@ Random games on small boards, where positions repeat: after every move the legal
 those taken must be those of :mod:`bench.reliability.rules_twin`, which shares nothing with the board's kernels.
 """
 
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
-
 import numpy as np
+import pytest
 
-from bench.reliability.part import Campaign, Case, Outcome, Part
+from bench.reliability.campaign import Outcome, Part
 from bench.reliability.rules_twin import Twin
 from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, on_board_points, other, to_vertex
 from engine.go.position import META_BUTTON_TAKER, legal_moves
 from engine.go.rules import RULE_SETS, Rules
 
+PART = Part(
+    title="Legal moves and captures under all rule sets, superko too, against a slow twin",
+    unit="positions",
+    wanted="50,000 positions, 0 differences",
+)
 POSITIONS = 250
 """of a case"""
 CASES_A_RULE_SET = 20
@@ -65,28 +67,17 @@ def play_beside_twin(size: int, rules: Rules, seed: int, most: int) -> tuple[int
     return min(most, LENGTH * size * size), []
 
 
-def _run(rules: Rules, seed: int, folder: Path) -> Outcome:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Cases of every rule set."""
+    seeds = range(1 if metafunc.config.option.campaign["quick"] else CASES_A_RULE_SET)
+    cases = [(name, seed, POSITIONS) for seed in seeds for name in RULE_SETS]
+    metafunc.parametrize(("rules", "seed", "amount"), cases)
+
+
+def test_games(rules: str, seed: int, amount: int, outcome: Outcome) -> None:
     """Games of one rule set."""
-    left, number = POSITIONS, 0
-    faults: list[str] = []
+    left, number = amount, 0
     while left > 0:
         size = SIZES[(seed + number) % len(SIZES)]
-        done, found = play_beside_twin(size, rules, 1000 * seed + number, left)
-        left, number, faults = left - done, number + 1, faults + found
-    return Outcome(faults)
-
-
-def _cases(campaign: Campaign) -> Iterator[Case]:
-    """Cases of every rule set."""
-    for seed in range(1 if campaign.quick else CASES_A_RULE_SET):
-        for rules in RULE_SETS.values():
-            yield Case(f"{rules.name}-{seed}", partial(_run, rules, seed), POSITIONS)
-
-
-PART = Part(
-    __name__,
-    title="Legal moves and captures under all rule sets, superko too, against a slow twin",
-    unit="positions",
-    wanted="50,000 positions, 0 differences",
-    cases=_cases,
-)
+        done, found = play_beside_twin(size, RULE_SETS[rules], 1000 * seed + number, left)
+        left, number, outcome.faults = left - done, number + 1, outcome.faults + found

@@ -8,7 +8,7 @@ small position under two symmetries, and the key under which a result cache woul
 To train on it, let an entry in engine/nets/architectures/registry.py name it and the command that trains it
 (``encoder="atari-3"``, ``trained_by="dual"``), and call ``register`` where engine/features/encoder.py does; from
 Python, ``new_spec(model, name, encoder="atari-3")``. ``keima zero`` begins with ``keima-2``: see ``first_network`` in
-engine/train/turns.py and ``encoder`` in bench/zero/command.py.
+engine/train/turns.py and ``encoder`` in gtp/cli/zero.py.
 """
 
 import sys

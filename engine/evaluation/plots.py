@@ -1,17 +1,15 @@
 """Plots of an evaluation's metrics, as PNG; they need matplotlib."""
 
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
+from engine.evaluation.values import ROLLOUTS
+from engine.pictures.charts import Points, line_chart, side_by_side
+from engine.pictures.drawing import check_png, png
 
-from engine.evaluation.value_errors import ROLLOUTS
-from engine.train.drawing import new_figure, save_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-MISSING = "plots need matplotlib: pip install matplotlib beside Keima"
+ERROR = "mean of (z - v)², z = ±1"
 
 
 def check_plots(folder: Path) -> None:
@@ -20,11 +18,9 @@ def check_plots(folder: Path) -> None:
     Raises:
         ValueError: without matplotlib, or where there can be no such folder; one line.
     """
+    check_png()
     try:
-        new_figure()
         folder.mkdir(parents=True, exist_ok=True)
-    except ImportError as error:
-        raise ValueError(MISSING) from error
     except OSError as error:
         raise ValueError(f"{folder}: cannot be a folder for plots ({error.strerror})") from error
 
@@ -33,87 +29,79 @@ def write_plots(report: dict[str, Any], folder: Path) -> list[Path]:
     """Draw a report of :func:`engine.evaluation.evaluation.evaluate_network`, one PNG a subject; returns the files."""
     written = []
     for name, needs, draw in (
-        ("calibration", {"calibration"}, _draw_calibration),
-        ("histogram", {"histogram"}, _draw_histogram),
-        ("by-move", {"by_move", "rollouts"}, _draw_by_move),
-        ("errors", {"beside", "policy_rollouts"}, _draw_errors),
-        ("game", {"game"}, _draw_game),
+        ("calibration", {"calibration"}, _calibration),
+        ("histogram", {"histogram"}, _histogram),
+        ("by-move", {"by_move", "rollouts"}, _by_move),
+        ("errors", {"beside", "policy_rollouts"}, _errors),
+        ("game", {"game"}, _game),
     ):
         if needs & report.keys():
             written.append(folder / f"{name}.png")
-            save_figure(draw(report), written[-1])
+            written[-1].write_bytes(png(side_by_side(draw(report))))
     return written
 
 
-def _draw_calibration(report: dict[str, Any]) -> "Figure":
+def _calibration(report: dict[str, Any]) -> list[str]:
     """Reliability: how often positions of a predicted win rate were won."""
-    rows, figure = report["calibration"], new_figure()
-    panel, total = figure.axes[0], sum(row["positions"] for row in report["calibration"])
-    panel.bar(
-        [(row["from"] + row["to"]) / 2 for row in rows], [row["positions"] / total for row in rows], 0.09,
-        color="0.85", label="share of positions",
-    )  # fmt: skip
-    panel.plot((0, 1), (0, 1), "k--", linewidth=1, label="perfect")
-    panel.plot([row["predicted"] for row in rows], [row["observed"] for row in rows], "o-", label="network")
-    panel.set(title="calibration of the value", xlabel="predicted win rate", ylabel="observed win rate")
-    panel.set(xlim=(0, 1), ylim=(0, 1))
-    return figure
+    rows = report["calibration"]
+    total = sum(row["positions"] for row in rows)
+    shares = [(row[end], row["positions"] / total) for row in rows for end in ("from", "to")]
+    series = {
+        "observed": [(row["predicted"], row["observed"]) for row in rows],
+        "perfect": [(0, 0), (1, 1)],
+        "share of positions": shares,
+    }
+    return [line_chart("calibration of the value: win rates", series, "predicted win rate", (0, 1))]
 
 
-def _draw_histogram(report: dict[str, Any]) -> "Figure":
+def _histogram(report: dict[str, Any]) -> list[str]:
     """The value's outputs in positions that were won and lost."""
-    held, figure = report["histogram"], new_figure()
+    held, series = report["histogram"], {}
     for name in ("won", "lost"):
-        figure.axes[0].stairs(held[name], held["edges"], fill=True, alpha=0.5, label=f"the side to move {name}")
-    figure.axes[0].set(title="outputs of the value", xlabel="value for the side to move", ylabel="positions")
-    return figure
+        steps = zip(pairwise(held["edges"]), held[name], strict=True)
+        series[f"the side to move {name}"] = [(end, count) for ends, count in steps for end in ends]
+    return [line_chart("outputs of the value: positions", series, "value for the side to move", (0, None))]
 
 
-def _draw_by_move(report: dict[str, Any]) -> "Figure":
+def _by_move(report: dict[str, Any]) -> list[str]:
     """Error and accuracy of the value through the game, beside rollouts."""
-    figure, rolled, all_rows = new_figure(1, 2), report.get("rollouts"), report.get("by_move", [])
-    error, accuracy = figure.axes
-    _draw_column(error, all_rows, "value_mse", "network")
+    rows, rolled = report.get("by_move", []), report.get("rollouts")
+    errors, accuracy = {"network": _column(rows, "value_mse")}, {"network": _column(rows, "value_accuracy")}
     if rolled:
-        _draw_column(error, rolled["by_move"], "network", f"network, {rolled['positions']:,} of the positions")
+        errors[f"network, {rolled['positions']:,} of the positions"] = _column(rolled["by_move"], "network")
         for name in filter(str.isdigit, rolled):
-            _draw_column(error, rolled["by_move"], name, f"{int(name):,} rollouts, the same positions")
-    _draw_column(accuracy, all_rows, "value_accuracy", "network")
-    error.set(title="error of the value", xlabel="moves played", ylabel="mean of (z - v)², z = ±1", ylim=(0, None))
-    accuracy.set(title="accuracy of the value", xlabel="moves played", ylabel="winner predicted")
-    return figure
+            errors[f"{int(name):,} rollouts, the same positions"] = _column(rolled["by_move"], name)
+    return [
+        line_chart(f"error of the value: {ERROR}", errors, "moves played", (0, None)),
+        line_chart("accuracy of the value: winner predicted", accuracy, "moves played"),
+    ]
 
 
-def _draw_errors(report: dict[str, Any]) -> "Figure":
+def _errors(report: dict[str, Any]) -> list[str]:
     """AlphaGo's Figure 2b: errors of values by moves played, the network's beside others and rollouts of policies."""
-    tables = {"beside": "", "policy_rollouts": f", mean of {ROLLOUTS} rollouts by each policy"}
-    shown = [(report[key], words) for key, words in tables.items() if key in report]
-    figure = new_figure(1, len(shown))
-    for panel, (table, words) in zip(figure.axes, shown, strict=True):
-        for name in table:
-            if name not in ("positions", "by_move"):
-                _draw_column(panel, table["by_move"], name, f"{name}, {table[name]:.3f} in all")
-        panel.set(title=f"{table['positions']:,} positions{words}", xlabel="moves played", ylim=(0, None))
-        panel.set(ylabel="mean of (z - v)², z = ±1")
-    return figure
+    tables: Mapping[str, str] = {"beside": "", "policy_rollouts": f", {ROLLOUTS} rollouts by each policy"}
+    charts: list[str] = []
+    for key in filter(report.__contains__, tables):
+        table = report[key]
+        names = [name for name in table if name not in ("positions", "by_move")]
+        series = {f"{name}, {table[name]:.3f} in all": _column(table["by_move"], name) for name in names}
+        title = f"{ERROR}: {table['positions']:,} positions{tables[key]}"
+        charts.append(line_chart(title, series, "moves played", (0, None)))
+    return charts
 
 
-def _draw_column(panel: Any, rows: list[dict[str, Any]], name: str, label: str) -> None:
+def _column(rows: list[dict[str, Any]], name: str) -> Points:
     """A column of a table by moves as a curve, at the middles of its rows; the last row is open."""
-    known = [row for row in rows if name in row]
-    if known:
-        middles = [row["from"] if row["to"] is None else (row["from"] + row["to"] + 1) / 2 for row in known]
-        panel.plot(middles, [row[name] for row in known], ".-", label=label)
+    return [
+        (row["from"] if row["to"] is None else (row["from"] + row["to"] + 1) / 2, row[name])
+        for row in rows
+        if name in row
+    ]
 
 
-def _draw_game(report: dict[str, Any]) -> "Figure":
+def _game(report: dict[str, Any]) -> list[str]:
     """Black's win rate through one game."""
-    game, figure = report["game"], new_figure()
-    rates = (1 + np.asarray(game["value_black"])) / 2
-    figure.axes[0].plot(np.arange(len(rates)), rates)
-    figure.axes[0].axhline(0.5, color="k", linewidth=0.5)
-    figure.axes[0].set(
-        title=f"game {game['number']}, {game['winner']}", xlabel="moves played", ylabel="Black's win rate"
-    )
-    figure.axes[0].set(ylim=(0, 1))
-    return figure
+    game = report["game"]
+    rates = [(move, (1 + value) / 2) for move, value in enumerate(game["value_black"])]
+    title = f"game {game['number']}, {game['winner']}: Black's win rate"
+    return [line_chart(title, {"Black": rates, "even": [(0, 0.5), (len(rates) - 1, 0.5)]}, "moves played", (0, 1))]

@@ -14,8 +14,10 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
+
+import numpy as np
 
 from engine.config import SearchOptions
 from engine.go.board import META_SIZE
@@ -23,7 +25,7 @@ from engine.go.game import Game
 from engine.go.position import Position
 from engine.go.rules import RULE_KOMI_X2
 from engine.inference.server import InferenceServer, NetworkFailed
-from engine.insight.glance import NOTHING, Glance, Glancing, score_stdev
+from engine.insight.raw_outputs import NOTHING, Glance, Glancing, score_stdev
 from engine.nets.notices import say_once
 from engine.play.assembly import Parts, fitting, owner_tables, parts_with
 from engine.play.backend import show_board, warn_of_komi
@@ -55,10 +57,14 @@ class Analysis(NamedTuple):
     report: Report
     glance: Glance
 
+    @property
+    def ownership_black(self) -> np.ndarray | None:
+        """The search's ownership, or the network's; None = neither is known."""
+        return self.glance.ownership_black if self.report.ownership_black is None else self.report.ownership_black
+
     def score_stdev(self) -> float | None:
-        """How far the final score may lie from the lead; None where nothing says who owns the points."""
-        owners = self.report.ownership_black
-        return score_stdev(self.glance.ownership_black if owners is None else owners)
+        """How far the final score may lie from the lead; None where ownership is not known."""
+        return score_stdev(self.ownership_black)
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,8 @@ class Analyses:
             at_once: positions that are searched side by side, as many as :func:`positions_at_once` allows.
         """
         self._loaded, self._server, self._at_once = parts, server, at_once
-        self._parts = {parts.options: parts}
+        self.parts_of = lru_cache(MOST_PARTS)(partial(parts_with, parts))
+        """what searches with some options are made of; arguments and errors as of :func:`parts_with`"""
         self._queue: list[tuple[int, int, Job]] = []
         self._numbers = itertools.count()
         self._running: list[Job] = []
@@ -128,27 +135,6 @@ class Analyses:
         self._threads = [threading.Thread(target=self._run, name=f"analysis-{n}", daemon=True) for n in range(at_once)]
         for thread in self._threads:
             thread.start()
-
-    def check(self, options: SearchOptions) -> None:
-        """Refuse options that no search can have.
-
-        Raises:
-            ValueError: one line.
-        """
-        self._parts_of(options)
-
-    def _parts_of(self, options: SearchOptions) -> Parts:
-        """What searches with these options are made of; those asked for lately are kept.
-
-        Raises:
-            ValueError: as of :meth:`check`.
-        """
-        with self._changed:
-            parts = self._parts.pop(options, None) or parts_with(self._loaded, options)
-            self._parts[options] = parts
-            if len(self._parts) > MOST_PARTS:
-                del self._parts[next(iter(self._parts))]
-        return parts
 
     def warm_up(self, size: int, visits: int) -> None:
         """Analyse an empty board and wait for it, so that everything has been used once."""
@@ -229,7 +215,7 @@ class Analyses:
     def _analyse(self, job: Job, active: int) -> None:
         """Search a job's position, and say what was found."""
         task, size = job.task, int(job.task.position.board.meta[META_SIZE])
-        parts = fitting(self._parts_of(task.options), size)
+        parts = fitting(self.parts_of(task.options), size)
         server = self._server if parts.networks else None
         if server is not None:
             warn_of_komi(server.spec, task.position.rules[RULE_KOMI_X2] / 2)

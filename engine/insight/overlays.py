@@ -15,7 +15,7 @@ from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes, new_ladder_scratch
 from engine.go.position import META_N_MOVES, Position, is_legal_move
 from engine.inference.server import NetworkFailed
-from engine.insight.glance import Glancing
+from engine.insight.raw_outputs import Glancing
 from engine.play.assembly import patterns_of, tables_of
 from engine.play.player import Player
 from engine.rollout.patterns import all_states
@@ -43,7 +43,7 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
     Threads: as for :class:`Player`; a search in the opponent's time may go on meanwhile.
     """
     server = player.server
-    if server is None or not server.spec.has_policy:
+    if server is None or "policy" not in server.spec.heads:
         return Policy(_tree_policy(player.game.position, color, player.search_options), float("nan"))
     deadline_s = time.perf_counter() + PATIENCE_S
     try:

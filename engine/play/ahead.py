@@ -101,7 +101,7 @@ def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
             ``struct(NAME, TYPE, ...)``.
         scratch: the encoder's.
     """
-    from engine.nets.compute.program_kernels import LINE
+    from engine.nets.compute.program import LINE
 
     scope: dict[str, Any] = {
         SCRATCH: numba.typeof(scratch), LINES: numba.typeof(np.zeros(0, LINE)), "C": "C", "A": "A",

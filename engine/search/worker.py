@@ -355,7 +355,7 @@ class Worker:
                 if request.cancelled:
                     return False
             outputs = (request.policy, request.value, request.score)
-            gives = (server.spec.has_policy, setup.has_network_score)
+            gives = ("policy" in server.spec.heads, setup.has_network_score)
             take_results(batch, count, self._symmetries, *outputs, *gives, self._cache(server))
             if self._shared.owners is not None:
                 self._take_owners(flight, server, request)

@@ -53,7 +53,7 @@ class BulkPlay:
         """
         for server in servers:
             check_player(server.spec, [plan.options.size], plan.options.variety)
-            if plan.options.resign > 0.0 and not server.spec.has_value:
+            if plan.options.resign > 0.0 and "value" not in server.spec.heads:
                 raise ValueError(f"network {server.spec.name} has no value to resign by")
         self._servers, self._plan, self._options, self._out = servers, plan, plan.options, out
         self._ranks = ranks or Ranks()

@@ -346,8 +346,8 @@ def _check(teacher: Teacher, options: LabelOptions, files: list[Path]) -> None:
         ValueError: one line.
     """
     spec = teacher.spec
-    if not (spec.has_policy and spec.has_value):
-        raise ValueError(f"network {spec.name} has no {'value' if spec.has_policy else 'policy'}, labels need both")
+    for head in {"policy", "value"} - set(spec.heads):
+        raise ValueError(f"network {spec.name} has no {head}, labels need both policy and value")
     if not options.recorded and not options.self_play:
         raise ValueError("nothing to label: neither recorded nor self-played positions are asked for")
     if options.recorded and not files:

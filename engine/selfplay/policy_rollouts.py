@@ -46,7 +46,7 @@ def policy_values(
         RuntimeError: it failed.
     """
     spec, sizes = server.spec, games.size[rows]
-    if not spec.has_policy:
+    if "policy" not in spec.heads:
         raise ValueError(f"network {spec.name} has no policy to play by")
     spec.check_sizes(sizes)
     sums, set_up = np.zeros(len(rows)), partial(_setups, games, rows, plies, count)

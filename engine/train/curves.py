@@ -8,8 +8,9 @@ from pathlib import Path
 import torch
 
 from engine.nets.notices import say_once
+from engine.pictures.charts import line_chart, side_by_side
+from engine.pictures.drawing import png
 from engine.system.files import written_whole
-from engine.train.drawing import new_figure, save_figure
 
 PANELS = {
     "training loss": ("train/",),
@@ -17,7 +18,8 @@ PANELS = {
     "value, mean of (z - v)²: held out; seen = learnt from": ("validation/value_mse", "validation/seen/value_mse"),
 }
 """What is drawn of a run: titles, and how the names of the metrics begin"""
-
+Series = dict[str, list[tuple[float, float]]]
+"""Curves by name: steps and values, in order"""
 
 HEADER = ("step", "name", "value")
 ROW = re.compile(r"(\d{1,12}),([\w/.+-]{1,100}),(-?\d[\d.]{0,20}(?:e[+-]?\d{1,3})?|-?inf|nan)", re.ASCII)
@@ -32,6 +34,14 @@ def read_curves(path: Path) -> tuple[list[tuple[int, str, str]], int]:
     found = [ROW.fullmatch(line) for line in lines if line != ",".join(HEADER)]
     rows = [(int(row[1]), row[2], row[3]) for row in found if row]
     return rows, len(found) - len(rows)
+
+
+def series_of(path: Path) -> Series:
+    """All curves of a run's ``curves.csv``; none where there is no file."""
+    found: Series = {}
+    for step, name, value in read_curves(path)[0]:
+        found.setdefault(name, []).append((float(step), float(value)))
+    return found
 
 
 class Curves:
@@ -82,18 +92,13 @@ class Curves:
         Args:
             panels: titles, and how the names of the values begin that are drawn there; one without any is left out.
         """
-        series: dict[str, list[tuple[int, float]]] = {}
-        for step, name, value in read_curves(self._path)[0]:
-            series.setdefault(name, []).append((step, float(value)))
-        shown = {title: begins for title, begins in panels.items() if any(name.startswith(begins) for name in series)}
+        series = series_of(self._path)
+        charts = []
+        for title, begins in panels.items():
+            names = sorted(name for name in series if name.startswith(begins))
+            charts.append(line_chart(title, {name.partition("/")[2]: series[name] for name in names}, "step"))
         try:
-            figure = new_figure(1, len(shown or panels))
+            if any(charts):
+                path.write_bytes(png(side_by_side(charts)))
         except ImportError:
             say_once(f"the curves are in {self._path}; to have them drawn: pip install matplotlib")
-            return
-        for panel, (title, prefixes) in zip(figure.axes, (shown or panels).items(), strict=True):
-            for name, points in sorted(series.items()):
-                if name.startswith(prefixes):
-                    panel.plot(*zip(*points, strict=True), label=name.partition("/")[2])
-            panel.set(title=title, xlabel="step")
-        save_figure(figure, path)

@@ -71,8 +71,8 @@ SUBCOMMANDS = {
     "weights": ("gtp.cli.weights:weights_group", "Show, check, find, convert and average network files"),
     "train": ("gtp.cli.train:train", "Train networks on game records and teacher's labels"),
     "data": ("gtp.cli.data:data", "Make training data from game records, and look at it"),
-    "alphago": ("bench.alphago.command:command", "Build AlphaGo of 2016 whole, and measure what its parts are worth"),
-    "zero": ("bench.zero.command:command", "Learn Go from nothing but self-play: AlphaGo Zero"),
+    "alphago": ("gtp.cli.alphago:alphago", "Build AlphaGo of 2016 whole, and measure what its parts are worth"),
+    "zero": ("gtp.cli.zero:zero", "Learn Go from nothing but self-play: AlphaGo Zero"),
     "evaluate": ("gtp.cli.evaluate:evaluate", "Measure a network or a pattern policy on held-out positions"),
 }
 """Name -> where the command is defined, and the first sentence of its help"""

@@ -125,8 +125,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _devices() -> Iterator[Finding]:
-    from engine.nets.compute.devices import found_devices
-    from engine.nets.on_device import choose_devices
+    from engine.nets.on_device import choose_devices, found_devices
 
     found = found_devices()
     for name, text in found.items():
@@ -175,7 +174,7 @@ def _settings_file(path: Path | None) -> Iterator[Finding]:
 
 
 def _file(path: Path) -> Iterator[Finding]:
-    from engine.nets.files.describe import describe
+    from engine.nets.files.read import describe
 
     found = describe(path)
     digest = sha256_of(path)
@@ -189,9 +188,8 @@ def _file(path: Path) -> Iterator[Finding]:
 
 def _self_test(path: Path, device: str) -> Iterator[Finding]:
     from engine.features.encoder import sample_inputs
-    from engine.nets.compute.verify import verify
     from engine.nets.files.read import read_network
-    from engine.nets.on_device import choose_devices
+    from engine.nets.on_device import choose_devices, verify
 
     model, spec, _ = read_network(path)
     fix = "update the device's driver and torch, or play with --device cpu"

@@ -16,7 +16,7 @@ from engine.config.declaration import core_count
 from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.plots import check_plots, write_plots
 from engine.evaluation.rollout_values import COUNTS, rollout_values
-from engine.evaluation.value_errors import OWN_NAMES, ROLLOUTS, Estimate, Progressed
+from engine.evaluation.values import OWN_NAMES, ROLLOUTS, Estimate, Progressed
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
@@ -166,7 +166,7 @@ def _named(texts: tuple[str, ...]) -> dict[str, str]:
 
 def _with_value(network: Network) -> Network:
     """A network, or ValueError if it has no value head."""
-    if not network.spec.has_value:
+    if "value" not in network.spec.heads:
         raise ValueError(f"network {network.spec.name} has no value to compare")
     return network
 
@@ -187,7 +187,7 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
 
         return by_patterns
     network = load_network(find_network(text), device)
-    if not network.spec.has_policy:
+    if "policy" not in network.spec.heads:
         raise ValueError(f"network {network.spec.name} has no policy")
     network.spec.check_sizes(sizes)
 

@@ -1,6 +1,6 @@
 """Decorators for click commands: the engine's options from the command line and the settings file, and Ray's."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import Field, fields
 from functools import wraps
@@ -106,7 +106,7 @@ def options_of(
                 flag, item.name, cls=GroupedOption, heading=heading, default=default, show_default=is_told,
                 help=text, hidden=item.name in hidden, multiple=item.type is not wanted, **about,
             )(function)  # fmt: skip
-        return _with_removed(function) if kind is SearchOptions and not names else function
+        return refusing(REMOVED, removed)(function) if kind is SearchOptions and not names else function
 
     return decorate
 
@@ -118,20 +118,27 @@ def with_options(function: Callable[..., Any], options: Sequence[Decorator]) -> 
     return function
 
 
-def _with_removed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A command that answers options of earlier versions in one line."""
+def refusing(names: Iterable[str], said: Callable[[str], str]) -> Decorator:
+    """Decorator: options of earlier versions, each answered in one line.
+
+    Args:
+        said: makes the line of a name as it was typed, without its dashes.
+    """
 
     def refuse(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
-            raise click.UsageError(removed(parameter.opts[0].lstrip("-")), context)
+            raise click.UsageError(said(parameter.opts[0].lstrip("-")), context)
 
-    for name in REMOVED:
-        if all(f"--{key_of(name)}" not in made.opts for made in getattr(function, "__click_params__", ())):
-            # With a value or without, as some were switches.
-            option = click.option(f"--{key_of(name)}", f"--no-{key_of(name)}", hidden=True, expose_value=False,
-                                  callback=refuse, is_flag=False, flag_value="")  # fmt: skip
-            function = option(function)
-    return function
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            if all(f"--{key_of(name)}" not in made.opts for made in getattr(function, "__click_params__", ())):
+                # With a value or without, as some were switches.
+                option = click.option(f"--{key_of(name)}", f"--no-{key_of(name)}", hidden=True, expose_value=False,
+                                      callback=refuse, is_flag=False, flag_value="")  # fmt: skip
+                function = option(function)
+        return function
+
+    return decorate
 
 
 def settings_option(*kinds: type) -> Decorator:

@@ -13,8 +13,15 @@ from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.records.games import Games, read_games, select, shard_files
 from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import Numbers, unfold
-from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
-from engine.train.pattern_learning import FIRST_SQUARE, RATE, evaluate_patterns, learn
+from engine.train.pattern_learning import (
+    FIRST_SQUARE,
+    RATE,
+    Counts,
+    choose_vocabulary,
+    count_games,
+    evaluate_patterns,
+    learn,
+)
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import AS_JSON, PATHS, Number, Whole
 from gtp.cli.terminal import bar, one_line_errors

@@ -12,14 +12,12 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 
 from engine.config import SearchOptions, SetupOptions
 from engine.go.rules import rules_from
-from engine.insight.review.files import INDEX, Wanted, write_index, write_review
+from engine.insight.review.games import Source, game_to_review, sources
 from engine.insight.review.judgement import KINDS, THRESHOLDS
-from engine.insight.review.page import Entry, entry_of
-from engine.insight.review.pictures import check_pictures
 from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
-from engine.insight.review.sources import Source, sources
-from engine.insight.review.store import Store
+from engine.insight.review.writing import INDEX, Entry, Wanted, write_index, write_review
+from engine.pictures.drawing import check_png
 from engine.system.crew import StopOnSignal
 from engine.system.files import alone_in
 from gtp import startup
@@ -89,7 +87,7 @@ def review(
     console = Console(stderr=True, highlight=False)
     with one_line_errors(RuntimeError):
         if png:
-            check_pictures()
+            check_png()
         means_visits = VISITS if visits is None and not seconds else visits or 0
         wanted = Wanted(as_json, svg, png, lines, katrain)
         player = player_from(ctx, config, values)
@@ -115,7 +113,7 @@ def review(
         startup.bar = show_bar
         with alone_in(out / KEPT):
             loaded = load_analysing(player.search, player.network, player.setup.device)
-            running = Running(loaded.analyses, player.search, means, loaded.at_once, run.count)
+            running = Running(loaded.analyses, player.search, means, loaded.at_once)
             try:
                 is_finished = run.analyse(running, console)
             finally:
@@ -148,17 +146,16 @@ class Run:
         self._entries: list[Entry] = []
         self._done = 0
 
-    def count(self, work: Work) -> None:
-        """One more position is analysed."""
-        self._done += 1
-
     def analyse(self, running: Running, console: Console) -> bool:
         """Analyse with a bar, and write each game once it is finished; returns whether all were."""
         total = sum(len(source.record.moves) + 1 for source in self._found)
         columns = (MofNCompleteColumn(), TextColumn("positions"), TimeElapsedColumn(), TimeRemainingColumn())
         with StopOnSignal(running.stop), bar(console, *columns, disable=not console.is_terminal) as progress:
             task = progress.add_task("reviewing", total=total)
-            running.on_wait = lambda: progress.update(task, completed=self._done)
+
+            def count() -> None:
+                self._done += 1
+                progress.update(task, completed=self._done)
 
             def finish(work: Work) -> None:
                 self._finish(work)
@@ -166,7 +163,7 @@ class Run:
                 if not console.is_terminal:
                     console.print(f"{work.name}: {self._done} of {total} positions", markup=False)
 
-            is_finished = running.run(self._works(), finish)
+            is_finished = running.run(self._works(), count, finish)
         if len(self._found) > 1:
             write_index(self._out, self._entries)
         return is_finished
@@ -180,16 +177,15 @@ class Run:
         """The games, each replayed when its turn comes."""
         setup = self._player.setup
         for source in self._found:
-            game = source.game(rules_from(setup.rules), setup.komi)
+            game = game_to_review(source.record, rules_from(setup.rules), setup.komi)
             subject = subject_of(game, self._means, self._fingerprint, self._player.search)
-            work = Work(source.name, game, Store(self._out / KEPT, subject))
+            work = Work(source.name, game, self._out / KEPT, subject)
             self._done += len(work.game.positions) - len(work.missing)
             yield work
 
     def _finish(self, work: Work) -> None:
         """Write a game's review."""
-        work.store.close()
+        work.close()
         made = review_of(work.name, work.game, work.turns, self._means, self._thresholds)
         source = next(source for source in self._found if source.name == work.name)
-        write_review(self._out, made, source.tree(), self._wanted)
-        self._entries.append(entry_of(made))
+        self._entries.append(write_review(self._out, made, source.tree(), self._wanted))

@@ -15,14 +15,14 @@ import sys
 import textwrap
 import tomllib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import Field, fields
+from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions, removed
-from engine.config.declaration import checked, find_option, help_text, key_of, sections, shown
+from engine.config.declaration import checked, help_text, key_of, sections, shown
 from engine.go.rules import rules_named, twice_komi
 from engine.system import user_folder
 from weights import anchored
@@ -47,6 +47,13 @@ CHECKS: dict[str, Callable[[Any], object]] = {"rules": rules_named, "komi": twic
 """Validators of options without a range"""
 WIDTH = 100
 """Columns of a comment"""
+Sections = Sequence[tuple[str, Sequence[Field[Any]]]]
+"""Options under headings, as a settings file has them"""
+SECTIONS: Sections = [section for kind in KINDS for section in sections(kind)]
+TITLE = (
+    "Settings of Keima. Every option is optional; the command line overrides this file.",
+    f"Keima reads the file of --config FILE, else of ${CONFIG_VARIABLE}, else the user's own (docs/settings.md).",
+)
 
 
 def user_file() -> Path:
@@ -77,22 +84,25 @@ def chosen_file(named: str | None) -> Path | None:
     raise ValueError(f"settings file {text}{where}: no such file; expected a file, or {NO_FILE}")
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Path, known: Sections = SECTIONS) -> dict[str, Any]:
     """The options that a settings file sets, by their names in Python; empty if the file does not exist.
 
+    Args:
+        known: the options that it may set.
     Raises:
         ValueError: the file cannot be read, is not TOML, or has an unknown key or a value out of range: one line
             naming the file, the key, its value and the expectation.
     """
     values: dict[str, Any] = {}
+    items = {key_of(item.name): item for _, section in known for item in section}
     for key, value in _toml_of(path).items():
         if gone := removed(key):
             # A complete file of an earlier version names every option and must not keep the engine from starting.
             print(f"{path}: {gone}", file=sys.stderr)
             continue
-        item = find_option(key, *KINDS)
-        if item is None or "_" in key:
-            raise ValueError(f"{path}: unknown key {shown(key)} = {shown(value)}, {_expected(key)}")
+        item = items.get(key)
+        if item is None:
+            raise ValueError(f"{path}: unknown key {shown(key)} = {shown(value)}, {_expected(key, items)}")
         try:
             read = well_formed(item, checked(item, value, key))
         except ValueError as error:
@@ -133,13 +143,12 @@ def _toml_of(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: not valid TOML ({error})") from error
 
 
-def _expected(key: str) -> str:
+def _expected(key: str, known: Iterable[str]) -> str:
     """The closest option to an unknown key, for messages."""
     import difflib  # Not at every start.
 
-    known = [key_of(item.name) for kind in KINDS for item in fields(kind)]
     close = difflib.get_close_matches(key_of(key), known, 1)
-    return f"did you mean {close[0]}?" if close else "expected an option of keima gtp without its dashes"
+    return f"did you mean {close[0]}?" if close else "expected an option without its dashes"
 
 
 def well_formed(item: Field[Any], value: Any) -> Any:
@@ -187,13 +196,10 @@ def toml_value(value: Any) -> str:
     return text
 
 
-def render(values: Mapping[str, Any]) -> str:
+def render(values: Mapping[str, Any], known: Sections = SECTIONS, title: Sequence[str] = TITLE) -> str:
     """A complete settings file that sets every option to a value, with its help and its default as comments."""
-    lines = [
-        "# Settings of Keima. Every option is optional; the command line overrides this file.",
-        f"# Keima reads the file of --config FILE, else of ${CONFIG_VARIABLE}, else the user's own (docs/settings.md).",
-    ]
-    for heading, items in (section for kind in KINDS for section in sections(kind)):
+    lines = [f"# {line}" for line in title]
+    for heading, items in known:
         lines += ["", "", f"# --- {heading} ---"]
         for item in items:
             lines += ["", *_comment(item), f"{key_of(item.name)} = {toml_value(values[item.name])}"]

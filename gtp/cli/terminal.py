@@ -60,6 +60,21 @@ def bar(console: Console, *columns: ProgressColumn, **options: Any) -> Progress:
     return Progress(TextColumn("{task.description}"), BarColumn(), *last, console=console, **options)
 
 
+def progress_bar(console: Console, last: ProgressColumn | None = None) -> Progress:
+    """A bar that vanishes at the end; none where standard error is no terminal.
+
+    Args:
+        last: the column on the right; None = the time passed.
+    """
+    columns = MofNCompleteColumn(), last or TimeElapsedColumn()
+    return bar(console, *columns, transient=True, disable=not console.is_terminal)
+
+
+def say(console: Console, text: str) -> None:
+    """Print one line as it is: no markup, no highlighting, no wrapping."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
 def new_table(*columns: str, right: Collection[int] | None = None, folds: bool = False) -> Table:
     """An empty table.
 

@@ -198,7 +198,7 @@ def _train(
             stack.callback(teaching.close)
             _check_teacher(teaching, game_shards, variety)
         is_told = _is_told(teaching, options, game_shards)
-        owners = _final_owners(game_shards, console) if spec.has_ownership and not is_told else ()
+        owners = _final_owners(game_shards, console) if "ownership" in spec.heads and not is_told else ()
         draw_rules = (lambda numbers, size: variety.draw(options.seed, numbers, size)[0]) if variety else None
         material = Material(game_shards, label_shards, owners, teaching, dict(boards) or None, draw_rules)
         data = Mixture(ENCODERS[spec.encoder], material, options, spec.sizes, ranks)
@@ -254,7 +254,7 @@ def _check_teacher(teacher: Teacher, shards: Sequence[Games], variety: Variety |
         ValueError: one line.
     """
     known = ENCODERS[teacher.spec.encoder].komi
-    if known is None or not teacher.spec.has_value:
+    if known is None or "value" not in teacher.spec.heads:
         return
     shown = {komi for shard in shards for komi in np.unique(shard.komi[~np.isnan(shard.komi)]).tolist()}
     if variety:
@@ -268,7 +268,7 @@ def _check_teacher(teacher: Teacher, shards: Sequence[Games], variety: Variety |
 
 def _is_told(teacher: Teacher | None, options: TrainOptions, shards: Sequence[Games]) -> bool:
     """Whether the teacher gives score and ownership of all positions."""
-    if not teacher or options.teacher_share < 1.0 or not (teacher.spec.has_score and teacher.spec.has_ownership):
+    if not teacher or options.teacher_share < 1.0 or not {"score", "ownership"} <= set(teacher.spec.heads):
         return False
     return all(teacher.plays(size) for shard in shards for size in np.unique(shard.size).tolist())
 
@@ -318,17 +318,17 @@ def _validation(
     if held_labels and not any(sizes[0] <= size <= sizes[1] for size in held_labels.games.size[held_labels.game]):
         raise ValueError(f"{labels}: no labels for boards of this network")
     # A result says little of a position: to tell two errors of the value apart takes many, and as many of both.
-    count = VALIDATION_POSITIONS if spec.has_policy else VALIDATION_POSITIONS * USUAL_AREA // spec.max_size**2
+    count = VALIDATION_POSITIONS if "policy" in spec.heads else VALIDATION_POSITIONS * USUAL_AREA // spec.max_size**2
     try:
         rows, plies = sample_positions(held_games, count, sizes)
     except ValueError as error:
         raise ValueError(f"{games}: {error}") from error
     played = held_games.moves[held_games.offsets[rows] + plies]
-    if spec.has_policy and not held_labels and (played == held_games.size[rows] ** 2).all():
+    if "policy" in spec.heads and not held_labels and (played == held_games.size[rows] ** 2).all():
         raise ValueError(f"{games}: no position's move is known in it, there is nothing to measure a policy on")
-    if not spec.has_policy and not held_games.result[rows].any():
+    if "policy" not in spec.heads and not held_games.result[rows].any():
         raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
-    seen = data.seen_positions(count // 2 if spec.has_policy else count) if data.shows_games else None
+    seen = data.seen_positions(count // 2 if "policy" in spec.heads else count) if data.shows_games else None
 
     def validate(network: Model) -> dict[str, float]:
         evaluate = in_training(network, device)
@@ -381,7 +381,7 @@ def reinforce_command(
         if baseline:
             path = find_network(baseline)
             loaded = load_network(path, chosen)
-            if not loaded.spec.has_value:
+            if "value" not in loaded.spec.heads:
                 raise ValueError(f"network {loaded.spec.name} has no value to use as a baseline")
             known = loaded, identity(path, loaded.spec.name)
         run = Reinforce(start, identity(start, start.stem), options, out, chosen, known, threads, ranks)

@@ -63,7 +63,7 @@ def show(network: str, as_json: bool) -> None:
 def _described(path: Path) -> dict[str, Any]:
     """A network file as ``show --json`` has it."""
     from engine.features.encoder import ENCODERS
-    from engine.nets.files.describe import describe
+    from engine.nets.files.read import describe
 
     found = describe(path)
     encoder = ENCODERS.get(found["encoder"])
@@ -116,9 +116,8 @@ def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bo
     """
     calm_openmp()
     from engine.features.encoder import sample_inputs
-    from engine.nets.compute.verify import board_sizes, symmetry_spread, verify
     from engine.nets.files.read import read_network
-    from engine.nets.on_device import choose_device, choose_devices
+    from engine.nets.on_device import board_sizes, choose_device, choose_devices, symmetry_spread, verify
 
     with one_line_errors(RuntimeError):
         model, spec, _ = read_network(find(network))
@@ -212,7 +211,7 @@ def average_command(network: str, other: str, target: Path, share: float) -> Non
     than the second.
     """
     calm_openmp()
-    from engine.nets.files.average import average
+    from engine.nets.files.checkpoint import average
 
     with one_line_errors(RuntimeError):
         average(find(network), find(other), target, share)

@@ -29,7 +29,7 @@ from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number,
 
 if TYPE_CHECKING:
     from engine.insight.analyses import Analysis
-    from engine.insight.glance import Glancing
+    from engine.insight.raw_outputs import Glancing
     from engine.play.player import Player
     from engine.search.move_filter import MoveFilter
     from engine.search.report import Report, Watcher
@@ -250,7 +250,7 @@ def _wanted(host: Host, words: tuple[str, ...], layout: Layout, interval_s: floa
 def _asked(player: "Player", wanted: Wanted, reply: Reply, layout: Layout) -> Asked:
     """An analysis by a player, as its arguments want it."""
     from engine.insight.analyses import Analysis
-    from engine.insight.glance import NOTHING
+    from engine.insight.raw_outputs import NOTHING
     from engine.search.move_filter import EVERY_MOVE, only, without
     from engine.search.report import Watcher
 
@@ -273,10 +273,10 @@ def _glancing(player: "Player", color: int) -> "Glancing | None":
     """Start the evaluation of the network's ownership; None if it has no such head, or has failed."""
     from engine.features.encoder import ENCODERS
     from engine.inference.server import NetworkFailed
-    from engine.insight.glance import Glancing
+    from engine.insight.raw_outputs import Glancing
 
     server = player.server
-    if server is None or not server.spec.has_ownership:
+    if server is None or "ownership" not in server.spec.heads:
         return None
     try:
         return Glancing(server, ENCODERS[server.spec.encoder], player.position_for(color))

@@ -13,7 +13,7 @@ from gtp.host import Host
 from gtp.protocol import CommandError, Registry, number
 
 if TYPE_CHECKING:
-    from engine.insight.raw_policy import RawEvaluation
+    from engine.insight.raw_outputs import RawEvaluation
 
 COMMANDS = Registry()
 
@@ -114,7 +114,7 @@ def kata_raw_nn(host: Host, *words: str) -> str:
     color = arguments.leading_color(host, given)
     symmetries, optimism = _asked(given)
     from engine.features.symmetry import INVERSE
-    from engine.insight.raw_policy import evaluation_for
+    from engine.insight.raw_outputs import evaluation_for
 
     # KataGo flips the board before it transposes it, we flip it afterwards.
     asked = ((s, evaluation_for(host.player, color, INVERSE[s], optimism)) for s in symmetries)

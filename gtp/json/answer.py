@@ -3,7 +3,7 @@
 All keys that KataGo writes are there but for the hashes of the position, which clients compare with their own. Of the
 numbers that nothing here estimates, ``scoreSelfplay`` is the lead, and the errors of the raw network are what KataGo
 says of networks without such outputs: -1, and half of it for ``rawStWrError``. ``scoreStdev`` follows from how open the
-owners of the points are (:func:`engine.insight.glance.score_stdev`). Where a network gives no score, leads are 0:
+owners of the points are (:func:`engine.insight.raw_outputs.score_stdev`). Where a network gives no score, leads are 0:
 clients read numbers alone.
 """
 

@@ -129,7 +129,7 @@ class JsonEngine:
     def _queue(self, request: dict[str, Any]) -> None:
         """Check a query and queue its turns."""
         warn = partial(self._warn, request["id"])
-        query = read_query(request, self._defaults, warn, lambda settings: self._analyses.check(settings.search))
+        query = read_query(request, self._defaults, warn, lambda settings: self._analyses.parts_of(settings.search))
         jobs = [self._job(query, turn) for turn in query.turns]
         with self._lock:
             for turn, job in zip(query.turns, jobs, strict=True):

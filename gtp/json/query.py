@@ -95,7 +95,7 @@ class Query:
 
 
 def read_query(values: dict[str, Any], defaults: Settings, warn: Callable[[str, str], None],
-               check: Callable[[Settings], None]) -> Query:  # fmt: skip
+               check: Callable[[Settings], object]) -> Query:  # fmt: skip
     """The query of an object that has an id.
 
     Args:
@@ -201,7 +201,7 @@ def _rules(values: dict[str, Any]) -> tuple[Rules, float]:
 
 
 def _settings(values: dict[str, Any], defaults: Settings, warn: Callable[[str, str], None],
-              check: Callable[[Settings], None]) -> Settings:  # fmt: skip
+              check: Callable[[Settings], object]) -> Settings:  # fmt: skip
     """The settings of the query."""
     if "overrideSettings" not in values:
         return defaults

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.match.elo import elo_difference
 from bench.strength import regret, sides
 from bench.strength.arena import command
 from bench.strength.sides import side_from
 from engine.config import SearchOptions
+from engine.evaluation.elo import elo_difference
 from tests.conftest import ROOT
 
 OPENING = 8

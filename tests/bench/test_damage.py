@@ -5,13 +5,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from bench.reliability import damage, peak_memory
+from bench import process_memory
+from bench.reliability import damage
+from bench.reliability.campaign import Outcome
 from bench.reliability.mutations import GZIP, XZ, ZIP, mutated
-from bench.reliability.originals import ORIGINALS
-
-
-def test_every_kind_has_an_original_and_a_reader():
-    assert ORIGINALS.keys() == damage.READERS.keys()
 
 
 @pytest.mark.parametrize("kind", ["keima", "katago", "sgf", "settings", "games", "rows", "patterns", "match"])
@@ -20,7 +17,8 @@ def test_damage_follows_from_its_number_and_is_refused_in_one_line(kind, tmp_pat
     damaged = [mutated(sound, Random(f"{kind} {number}")) for number in range(1, 6)]
     assert damaged == [mutated(sound, Random(f"{kind} {number}")) for number in range(1, 6)]
     assert any(one != sound for one in damaged)
-    outcome = damage._run(kind, 1, 5, tmp_path)
+    outcome = Outcome()
+    damage.test_files(kind, 1, 5, tmp_path, outcome)
     assert outcome.faults == []
 
 
@@ -41,11 +39,11 @@ def test_a_reader_that_breaks_down_is_a_fault(error, words):
     assert words in damage._one_line(read) and bool(words) == bool(damage._one_line(read))
 
 
-@pytest.mark.skipif(not peak_memory.STATUS.exists(), reason="only Linux forgets a process's peak")
+@pytest.mark.skipif(not process_memory.STATUS.exists(), reason="only Linux forgets a process's peak")
 def test_memory_of_a_file_is_seen_though_there_was_more_before():
     taken = np.ones(200 << 20, np.uint8)
     del taken
-    memory = peak_memory.PeakMemory()
+    memory = process_memory.PeakMemory()
     assert memory.grown_mib() < 8.0
     taken = np.ones(64 << 20, np.uint8)
     assert 56.0 < memory.grown_mib() < 100.0 and taken[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.match.gtp_client import EngineDied, EngineGarbled, EngineRefused, EngineTimeout, GtpClient
-from bench.reliability.peak_memory import PeakMemory
+from bench.process_memory import PeakMemory
 
 ENGINE = Path(__file__).parents[1] / "data" / "gtp_engine.py"
 LIMIT_S = 60.0

@@ -4,12 +4,10 @@ import pytest
 import torch
 
 from bench.match.gtp_client import ROOT, EngineRefused, GtpClient
-from bench.reliability import clocked, evaluator, made_network
+from bench.reliability import clocked, made_network
 from bench.reliability.made_network import MadeNetwork, command
-from bench.reliability.part import Campaign
 from engine.features.encoder import KEIMA
 from engine.play.clock import charge
-from weights import DEFAULT
 
 
 def asked(network):
@@ -53,13 +51,6 @@ def test_the_engine_plays_with_it():
     words = command({"fault": "error"}, "--config", "none", "--size", "5", "--visits", "1", "--threads", "1")
     with GtpClient(words, ROOT) as client, pytest.raises(EngineRefused, match="network hash: made to fail"):
         client.ask("genmove b", 600.0)
-
-
-def test_the_parts_have_as_many_games_as_they_are_to_have():
-    for part, whole, short in ((clocked.PART, 240, 8), (evaluator.PART, 96, 4)):
-        for is_quick, games in ((False, whole), (True, short)):
-            names = [case.name for case in part.cases(Campaign(is_quick, None, DEFAULT))]
-            assert len(names) == len(set(names)) == games
 
 
 def test_the_clocks_are_eight_and_each_can_be_told():

@@ -2,19 +2,19 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from engine.evaluation.calibration import by_move, calibration_error, histogram, reliability
 from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.rollout_values import rollout_values
-from engine.evaluation.value_errors import errors_beside
+from engine.evaluation.values import by_move, calibration_error, errors_beside, histogram, reliability
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
-from engine.nets.network import NetOutput
+from engine.nets.network import HEADS
 from engine.play.assembly import shipped_tables
 from engine.records.games import join, write_games
 from engine.train.metrics import PositionMetrics
@@ -140,8 +140,7 @@ class Lacking(HashNetwork):
     def __init__(self, *missing, sizes=(2, 25)):
         super().__init__("keima-1", *sizes)
         self.missing = missing
-        has = {f"has_{head}": head not in missing for head in NetOutput._fields}
-        self.spec = type(self.spec)("lacking", "keima-1", *sizes, **has)
+        self.spec = replace(self.spec, name="lacking", heads=tuple(head for head in HEADS if head not in missing))
 
     def evaluate(self, planes, globals_):
         return super().evaluate(planes, globals_)._replace(**dict.fromkeys(self.missing))
@@ -358,7 +357,7 @@ def test_plots_without_matplotlib_are_one_clear_line(shard, tmp_path, monkeypatc
         monkeypatch.setitem(sys.modules, name, None)
     answer = keima("evaluate", "default", shard, "--plots", tmp_path / "plots")
     assert answer.exit_code == 1
-    assert answer.output == "Error: plots need matplotlib: pip install matplotlib beside Keima\n"
+    assert answer.output == "Error: PNG needs matplotlib: pip install matplotlib beside Keima\n"
 
 
 @pytest.mark.shared

@@ -115,7 +115,7 @@ def test_a_shipped_player_brings_its_options_to_commands_that_have_none_of_them(
         (match, ["--first", "a", "--second", "b", "--patience", "nan"], "nan is not in the range 1.0 or more"),
         (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range 1.0 or more"),
         (review, ["--out", "x", "--seconds", "nan", __file__], "nan is not in the range 0.0 to 86400.0"),
-        (gpu, ["--seconds", "nan"], "nan is not in the range 0.001 to 600.0"),
+        (gpu, ["--seconds", "nan"], "nan is not in the range 0.001 to 3600.0"),
         (inference, ["--seconds", "nan"], "nan is not in the range 0.001 to 3600.0"),
     ],
 )

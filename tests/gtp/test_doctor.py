@@ -11,9 +11,8 @@ import engine.system.jit
 import gtp.cli.doctor
 from engine.features.encoder import KEIMA
 from engine.nets.architectures.resnet import ResNet, ResNetShape
-from engine.nets.compute import verify
 from engine.nets.files.checkpoint import save_network
-from engine.nets.network import NetworkSpec
+from engine.nets.network import HEADS, NetworkSpec
 from gtp.cli.doctor import doctor
 from weights import entries, find_network
 
@@ -22,7 +21,7 @@ from weights import entries, find_network
 def tiny(tmp_path):
     """A network of random weights."""
     path = tmp_path / "tiny.safetensors"
-    spec = NetworkSpec("tiny", KEIMA.name, 7, 9, has_score=True, has_ownership=True)
+    spec = NetworkSpec("tiny", KEIMA.name, 7, 9, tuple(HEADS))
     save_network(path, ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8)), spec, {})
     return path
 
@@ -108,8 +107,8 @@ def test_a_shipped_file_that_is_damaged_is_wrong(monkeypatch):
 
 
 def test_a_device_that_computes_something_else_is_wrong(monkeypatch, tiny):
-    monkeypatch.setattr(verify, "LIMITS_16", dict.fromkeys(verify.LIMITS_16, -1.0))
-    monkeypatch.setattr(verify, "LIMITS_32", dict.fromkeys(verify.LIMITS_32, -1.0))
+    for name, head in HEADS.items():
+        monkeypatch.setitem(HEADS, name, head._replace(limit_16=-1.0, limit_32=-1.0))
     (finding,) = gtp.cli.doctor._self_test(tiny, "cpu")
     assert finding.verdict == "WRONG" and "--device cpu" in finding.fix
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from bench.reliability.memory import own_mib
+from bench.process_memory import own_mib
 from tests.gtp.process import Engine
 
 GAMES = 50

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.go.geometry import PASS, point_at
 from engine.insight.analyses import Analysis
-from engine.insight.glance import NOTHING
+from engine.insight.raw_outputs import NOTHING
 from engine.search.report import MoveReport, Report
 from gtp.info import LIKELIEST, ReportOptions, caption, cgos_line, kata_line, lz_line, lz_summary
 

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from bench.reliability import fuzz_json
-from bench.reliability.fuzz_json import JsonFuzzer
-from bench.reliability.json_lines import lines
+from bench.reliability.fuzz_json import JsonFuzzer, lines
 
 
 @pytest.mark.parametrize("seed", [1, fuzz_json.ENDED])

@@ -189,7 +189,7 @@ def test_networks_are_looked_for_beside_the_file(tmp_path, file):
     [
         ("bacth = 8", 'unknown key "bacth" = 8, did you mean batch?'),
         ("resign_below = -1.0", 'unknown key "resign_below" = -1.0, did you mean resign-below?'),
-        ('"" = 1', 'unknown key "" = 1, expected an option of keima gtp without its dashes'),
+        ('"" = 1', 'unknown key "" = 1, expected an option without its dashes'),
         (r'"a\nb" = 1', r'unknown key "a\nb" = 1, '),
         ("[search]\nbatch = 8", 'unknown key "search" = {"batch": 8}, '),
         ("batch = 600", "batch is 600, expected 0 to 512"),

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import engine.nets.compute.verify
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.leela_zero import save_leela
+from engine.nets.network import HEADS
 from gtp.cli.weights import weights_group
 from tests.nets.models import toy
 from weights import DEFAULT, FOLDER, entries, places, players
@@ -118,7 +118,7 @@ def test_verify_says_that_a_sound_network_is_sound(zero):
 
 
 def test_verify_ends_with_status_1_where_something_is_too_far_off(zero, monkeypatch):
-    monkeypatch.setitem(engine.nets.compute.verify.LIMITS_32, "policy", -1.0)
+    monkeypatch.setitem(HEADS, "policy", HEADS["policy"]._replace(limit_32=-1.0))
     assert run("verify", zero / "leela", "--device", "cpu", status=1).count("ERROR TOO LARGE") == 1
 
 

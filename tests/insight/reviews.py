@@ -5,7 +5,7 @@ import numpy as np
 from engine.go.geometry import BLACK, WHITE, from_vertex, other
 from engine.go.sgf import read_sgf
 from engine.go.sgf_tree import read_trees
-from engine.insight.review.game import game_to_review
+from engine.insight.review.games import game_to_review
 from engine.insight.review.review import Means, review_of
 from engine.insight.review.turns import Candidate, Turn
 

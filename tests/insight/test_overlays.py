@@ -15,9 +15,8 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, index_of, on_board_points
 from engine.inference.server import InferenceServer
 from engine.insight.analyses import _glance
-from engine.insight.glance import NOTHING, Glancing
 from engine.insight.overlays import ladders, liberties, policy, rollout_probabilities
-from engine.insight.raw_policy import raw_evaluation
+from engine.insight.raw_outputs import NOTHING, Glancing, raw_evaluation
 from engine.nets.fakes import UniformNetwork
 from engine.nets.raw import RawNetwork
 from engine.play.life_and_death import SURE
@@ -116,7 +115,7 @@ def test_without_a_network_nobody_knows_a_win_rate(player):
 def test_the_network_that_plays_is_asked_and_not_read_again(monkeypatch):
     path = find_network("default")
     player = Player(SearchOptions(threads=1), PlayOptions(visits=4), path, size=9)
-    monkeypatch.setattr("engine.insight.raw_policy.RawNetwork", None)
+    monkeypatch.setattr("engine.insight.raw_outputs.RawNetwork", None)
     game, exact = played(player, KO), RawNetwork(path)
     for symmetry in (0, 3):
         found, said = policy(player, BLACK, symmetry), raw_evaluation(exact, game.position, symmetry, 0.0)

@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 
-from engine.insight.review.page import page_of
+from engine.insight.review.writing import page_of
 from tests.insight.reviews import reviewed
 
 LEADS = (0, 0, 0, 0, 0, -1, 0, -3, 4, -16, 0)
@@ -49,10 +49,10 @@ ACT = """<script>
   const input = document.querySelectorAll("#thresholds input")[4];
   const bars = () => $("g-loss").querySelector('[data-move="8"]').getAttribute("fill");
   seen.before = [bars(), document.querySelector('#moves [data-move="8"] .kind').textContent];
-  input.value = "5"; input.dispatchEvent(new Event("change"));
+  input.value = "5"; input.dispatchEvent(new Event("change", {bubbles: true}));
   seen.after = [bars(), document.querySelector('#moves [data-move="8"] .kind').textContent,
     document.querySelector('#kinds [data-color="2"][data-kind="5"]').textContent];
-  input.value = "0"; input.dispatchEvent(new Event("change")); seen.wrong = !$("t-wrong").hidden;
+  input.value = "0"; input.dispatchEvent(new Event("change", {bubbles: true})); seen.wrong = !$("t-wrong").hidden;
   $("theme").click(); seen.theme = document.documentElement.dataset.theme;
   seen.label = board.getAttribute("aria-label");
   setTimeout(() => {

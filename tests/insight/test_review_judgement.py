@@ -8,7 +8,7 @@ import pytest
 
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.sgf import read_sgf
-from engine.insight.review.game import game_to_review
+from engine.insight.review.games import game_to_review
 from engine.insight.review.judgement import (
     KINDS,
     PERCENT,
@@ -20,11 +20,14 @@ from engine.insight.review.judgement import (
     drift_of,
     judged,
     kind_of,
+    most_costly,
     noise_scale,
+    phase_of,
+    score_of,
+    summary_of,
     unit_of,
 )
 from engine.insight.review.review import review_of
-from engine.insight.review.summary import most_costly, phase_of, score_of, summary_of
 from engine.insight.review.turns import MOST_CANDIDATES, from_line, to_line
 from tests.insight.reviews import MEANS, SIZE, candidate, game, point, turn
 
@@ -120,11 +123,6 @@ def test_a_pass_is_a_move_like_others():
     turns = [turn(0, 5.0, candidate("pass", 5.0)), turn(1, 5.0, candidate("D4", 5.0)), turn(2, 9.0)]
     moves = judged(turns, [(BLACK, PASS), (WHITE, PASS)], SIZE)
     assert moves[0].is_first_choice and moves[1].loss == 4.0
-
-
-def test_positions_and_moves_must_fit():
-    with pytest.raises(ValueError, match="1 positions for 1 moves"):
-        judged([turn(0, 0.0)], game("E5"), SIZE)
 
 
 @pytest.mark.parametrize(

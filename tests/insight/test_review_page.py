@@ -10,13 +10,21 @@ import numpy as np
 import pytest
 
 from engine.go.geometry import BLACK, WHITE
-from engine.insight.glance import OWNER_LETTERS, owner_letters
-from engine.insight.review import graphs, svg
-from engine.insight.review.data import page_data, report_of
-from engine.insight.review.files import Wanted, drawings, write_index, write_review
+from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
 from engine.insight.review.judgement import UNBLAMED
-from engine.insight.review.page import HERE, entry_of, index_of_games, page_of
 from engine.insight.review.review import lead_text
+from engine.insight.review.writing import (
+    INDEX,
+    Wanted,
+    drawings,
+    entry_of,
+    page_data,
+    page_of,
+    report_of,
+    write_index,
+    write_review,
+)
+from engine.pictures.drawing import stand_alone
 from tests.insight.reviews import PLAYED, reviewed
 
 LEADS = (0, 0, 0, 0, 0, 0, 0, -3, 4, -16, 0)
@@ -78,12 +86,18 @@ def test_the_page_is_well_formed_and_asks_for_nothing(page):
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|WebSocket", page)
 
 
-def test_names_are_text_and_no_html(page):
+def index_of(folder, entries):
+    write_index(folder, entries)
+    return (folder / INDEX).read_text(encoding="utf-8")
+
+
+def test_names_are_text_and_no_html(page, tmp_path):
     assert "Ben &amp; Co &lt;b&gt;" in page and "<b>:" not in page
     hostile = reviewed(PLAYED.replace(b"Ann", b"</script><script>alert(1)</script>"), LEADS)[0]
     assert page_of(hostile).count("<script") == page.count("<script")
     entry = entry_of(hostile)._replace(page='a"b#c.html')
-    assert "<script>" not in index_of_games([entry]) and 'href="a%22b%23c.html"' in index_of_games([entry])
+    index = index_of(tmp_path, [entry])
+    assert "<script>" not in index and 'href="a%22b%23c.html"' in index
 
 
 def test_the_three_most_costly_moves_come_first_with_what_was_better(page):
@@ -107,12 +121,6 @@ def test_a_loss_within_the_noise_is_shown_with_it(review):
     moves = [replace(move, loss=0.9, noise=2.1, kind=UNBLAMED) for move in review.moves]
     page = page_of(replace(review, moves=moves))
     assert page.count('<span class="soft">0.9 ± 2.1</span>') == len(moves)
-
-
-def test_the_longest_label_of_a_lead_is_not_cut():
-    """Widths of DejaVu Sans, one of the widest, in parts of the size."""
-    width = 11 * sum({"W": 0.99, "+": 0.84}.get(letter, 0.64) for letter in "W+361")
-    assert width <= svg.LEFT - 4
 
 
 def test_what_only_a_script_can_do_is_hidden_without_one(page):
@@ -155,9 +163,7 @@ def test_the_script_can_replay_the_game():
 
 
 def test_ownership_is_a_character_a_point():
-    assert owner_letters(np.array([-1.0, 0.0, 1.0, -2.0])) == "Af+A"
-    script = (HERE / "page.js").read_text(encoding="utf-8")
-    assert f'LEVELS = "{OWNER_LETTERS}"' in script and len(OWNER_LETTERS) == 63
+    assert owner_letters(np.array([-1.0, 0.0, 1.0, -2.0])) == "Af+A" and len(OWNER_LETTERS) == 63
 
 
 def test_the_report_for_programs_has_every_move_and_position(review):
@@ -171,31 +177,26 @@ def test_the_report_for_programs_has_every_move_and_position(review):
 
 def test_pictures_are_files_of_their_own(review):
     for name, drawn in drawings(review).items():
-        root = ElementTree.fromstring(svg.standalone(drawn))
+        root = ElementTree.fromstring(stand_alone(drawn).encode())
         assert root.tag == "{http://www.w3.org/2000/svg}svg", name
     assert set(drawings(review)) == {"winrate", "lead", "loss", "move-9", "move-10", "move-8", "end"}
 
 
 def test_a_losing_line_of_the_graph_goes_the_losers_way(review):
-    bars = re.findall(r'<rect data-move="(\d+)"[^>]* y="([\d.]+)"', graphs.loss_graph(review))
-    zero = svg.down(0, -1, 1)
-    assert [(int(number), float(y) < zero - 1) for number, y in bars] == [(7, True), (8, False), (9, True), (10, False)]
-
-
-@pytest.mark.parametrize(("size", "count"), [(5, 0), (7, 4), (9, 5), (13, 9), (19, 9), (10, 4)])
-def test_boards_have_their_star_points(size, count):
-    assert svg.grid(size).count("<circle") == count
+    bars = re.findall(r'<rect data-move="(\d+)"[^>]* y="([\d.]+)"', drawings(review)["loss"])
+    assert [number for number, _ in bars] == ["7", "8", "9", "10"]
+    white = {y for number, y in bars if number in ("8", "10")}
+    assert len(white) == 1, "White's begin at 0 and go down"
+    assert all(float(y) < float(min(white)) - 1 for number, y in bars if number in ("7", "9"))
 
 
 def test_files_are_written_whole_and_only_those_that_are_wanted(review, tmp_path):
     tree = reviewed(leads=LEADS)[1]
-    written = write_review(tmp_path, review, tree, Wanted())
+    assert write_review(tmp_path, review, tree, Wanted()) == entry_of(review)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["game.html", "game.sgf"]
-    assert written[0].name == "game.html"
     write_review(tmp_path, review, tree, Wanted(json=True, svg=True))
     assert json.loads((tmp_path / "game.json").read_text(encoding="utf-8"))["unit"] == "points"
-    write_index(tmp_path, [entry_of(review)])
-    index = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    index = Page(index_of(tmp_path, [entry_of(review)]))
     assert index.links == ["game.html"] and not index.wrong
 
 

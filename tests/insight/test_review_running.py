@@ -11,12 +11,9 @@ from engine.go.position import META_TO_MOVE
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS
 from engine.go.sgf import read_sgf
 from engine.insight.analyses import Analyses
-from engine.insight.review.annotate import is_review
-from engine.insight.review.game import game_to_review
+from engine.insight.review.games import game_to_review, is_review, sources
 from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
-from engine.insight.review.sources import sources
-from engine.insight.review.store import Store
 from engine.nets.fakes import HashNetwork
 from engine.play.assembly import Parts, new_server
 
@@ -36,14 +33,14 @@ def analyses():
 
 def work(folder, data, name="game"):
     game = game_to_review(read_sgf(data))
-    return Work(name, game, Store(folder, subject_of(game, MEANS, "hash", OPTIONS)))
+    return Work(name, game, folder, subject_of(game, MEANS, "hash", OPTIONS))
 
 
 def run(analyses, works):
     """Analyse games; their names in the order in which they ended, and how many positions were analysed."""
     ended, turns = [], []
-    running = Running(analyses, OPTIONS, MEANS, 2, lambda one: turns.append(one.name))
-    assert running.run(iter(works), ended.append)
+    running = Running(analyses, OPTIONS, MEANS, 2)
+    assert running.run(iter(works), lambda: turns.append(1), ended.append)
     return [one.name for one in ended], len(turns)
 
 
@@ -69,15 +66,15 @@ def test_a_game_that_goes_on_after_two_passes_is_analysed_to_its_end(analyses, t
 def test_a_review_goes_on_where_it_was_killed(analyses, tmp_path):
     first = work(tmp_path, SHORT)
     run(analyses, [first])
-    first.store.close()
-    lines = first.store.path.read_bytes().split(b"\n")
+    first.close()
+    lines = first.path.read_bytes().split(b"\n")
     # Three turns and a half.
-    first.store.path.write_bytes(b"\n".join([*lines[:4], lines[4][:40]]))
+    first.path.write_bytes(b"\n".join([*lines[:4], lines[4][:40]]))
     again = work(tmp_path, SHORT)
     assert len(again.missing) == 3
     assert run(analyses, [again]) == (["game"], 3)
-    again.store.close()
-    assert first.store.path.read_bytes().count(b"\n") == 7
+    again.close()
+    assert first.path.read_bytes().count(b"\n") == 7
     assert run(analyses, [work(tmp_path, SHORT)]) == (["game"], 0)
 
 
@@ -85,20 +82,20 @@ def test_two_copies_of_a_game_keep_their_analyses_in_one_file(analyses, tmp_path
     first, second = work(tmp_path, SHORT, "a"), work(tmp_path, SHORT, "b")
     assert run(analyses, [first, second]) == (["a", "b"], 12)
     for one in (first, second):
-        one.store.close()
-    lines = first.store.path.read_bytes().splitlines()
+        one.close()
+    lines = first.path.read_bytes().splitlines()
     assert len(lines) == 13 and work(tmp_path, SHORT).missing == []
 
 
 @pytest.mark.parametrize("broken", [b"", b"junk", b'{"format": 1}\nnot ours\n', b"\xff\xfe\n\n"])
 def test_a_store_that_is_none_of_ours_is_begun_anew(tmp_path, broken):
-    store = Store(tmp_path, {"game": "x"})
-    store.close()
-    store.path.write_bytes(broken)
-    again = Store(tmp_path, {"game": "x"})
-    assert again.turns == {}
+    first = work(tmp_path, SHORT)
+    first.close()
+    before = first.path.read_bytes()
+    first.path.write_bytes(broken)
+    again = work(tmp_path, SHORT)
     again.close()
-    assert b'"game": "x"' in again.path.read_bytes()
+    assert len(again.missing) == 6 and again.path.read_bytes() == before
 
 
 def test_other_rules_visits_or_networks_are_another_analysis(tmp_path):
@@ -111,13 +108,13 @@ def test_other_rules_visits_or_networks_are_another_analysis(tmp_path):
         subject_of(japanese, MEANS, "hash", OPTIONS),
         subject_of(game_to_review(read_sgf(SHORT.replace(b"KM[0]", b"KM[7]"))), MEANS, "hash", OPTIONS),
     ]
-    assert len({Store(tmp_path, subject).path for subject in subjects}) == 5
+    assert len({Work("a", game, tmp_path, subject).path for subject in subjects}) == 5
 
 
 def test_a_run_that_is_stopped_ends(analyses, tmp_path):
-    running = Running(analyses, OPTIONS, MEANS, 2, lambda one: running.stop())
+    running = Running(analyses, OPTIONS, MEANS, 2)
     ended = []
-    assert running.run(iter([work(tmp_path, SHORT), work(tmp_path, OTHER)]), ended.append) is False
+    assert running.run(iter([work(tmp_path, SHORT), work(tmp_path, OTHER)]), running.stop, ended.append) is False
     assert not ended
 
 
@@ -126,9 +123,9 @@ def test_a_network_that_fails_ends_the_run_in_one_line(tmp_path):
         def submit(self, jobs):
             threading.Thread(target=jobs[0].fail, args=("out of order",)).start()
 
-    running = Running(Failing(), OPTIONS, MEANS, 2, lambda one: None)
+    running = Running(Failing(), OPTIONS, MEANS, 2)
     with pytest.raises(RuntimeError, match=r"^out of order$"):
-        running.run(iter([work(tmp_path, SHORT)]), lambda one: None)
+        running.run(iter([work(tmp_path, SHORT)]), lambda: None, lambda one: None)
 
 
 def test_the_mover_is_to_move_even_out_of_turn():
@@ -136,13 +133,14 @@ def test_the_mover_is_to_move_even_out_of_turn():
     game = game_to_review(read_sgf(b"(;SZ[9]HA[2];B[cc];B[gg];W[ee];B[ge])"))
     movers = [int(position.meta[META_TO_MOVE]) for position in game.positions]
     assert movers == [BLACK, BLACK, WHITE, BLACK, WHITE]
-    assert (game.handicap, game.handicap_moves, game.first) == (2, 2, BLACK)
+    assert (game.handicap, game.handicap_moves) == (2, 2)
     assert game_to_review(read_sgf(b"(;SZ[9];B[cc];W[];B[gg];W[ee];B[ge])")).handicap_moves == 3
     assert game_to_review(read_sgf(b"(;SZ[9]AB[aa];B[cc];W[ee];B[ge])")).handicap_moves == 1
     assert game_to_review(read_sgf(b"(;SZ[9];B[cc];W[ee];B[ge])")).handicap_moves == 0
     placed = game_to_review(read_sgf(b"(;SZ[9]HA[2]AB[cc][gg]KM[0.5]RU[AGA];W[ee])"))
-    assert (placed.handicap, placed.first, placed.komi, placed.rules.name) == (2, WHITE, 0.5, "aga")
-    assert sum(color == BLACK for color in placed.start) == 2 and placed.handicap_moves == 0
+    assert (placed.handicap, placed.komi, placed.rules.name) == (2, 0.5, "aga")
+    assert placed.positions[0].meta[META_TO_MOVE] == WHITE
+    assert sum(color == BLACK for color in placed.colors(0)) == 2 and placed.handicap_moves == 0
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from engine.go.geometry import other, point_of
 from engine.go.rules import RULE_SETS
 from engine.go.sgf import read_sgf
 from engine.insight.review.annotate import annotate
-from engine.insight.review.page import page_of
+from engine.insight.review.games import game_to_review, sources
 from engine.insight.review.review import Means, review_of
-from engine.insight.review.sources import sources
 from engine.insight.review.turns import Candidate, Turn
+from engine.insight.review.writing import page_of
 
 MOST_BYTES = 600 << 10
 """Of a page"""
@@ -23,7 +23,7 @@ EVERY = 8
 
 def made_up(game, seed):
     """Turns as large as real ones."""
-    chance, size, turns = random.Random(seed), game.size, []
+    chance, size, turns = random.Random(seed), game.record.size, []
     spread = np.random.default_rng(seed)
     for n in range(len(game.steps) + 1):
         color = game.steps[n].color if n < len(game.steps) else other(game.steps[-1].color)
@@ -50,7 +50,7 @@ def test_samples_are_reviewed_without_loss(shared_path, tmp_path):
     for number, source in enumerate(found):
         if number % EVERY:
             continue
-        game = source.game(RULE_SETS["chinese"], 7.5)
+        game = game_to_review(source.record, RULE_SETS["chinese"], 7.5)
         review = review_of(source.name, game, made_up(game, number), Means("made up", 100, 0.0))
         tree = source.tree()
         annotate(tree, review)

@@ -11,7 +11,8 @@ from sgfmill import sgf, sgf_grammar
 
 from engine.go.sgf import read_sgf
 from engine.go.sgf_tree import read_trees
-from engine.insight.review.annotate import FENCE, MARK, annotate, remove_review
+from engine.insight.review.annotate import FENCE, annotate, remove_review
+from engine.insight.review.games import MARK
 from tests.insight.reviews import PLAYED, reviewed
 
 LEADS = (0, 0, 0, 0, 0, 0, 0, -3, 4, -16, 0)

@@ -14,7 +14,7 @@ from engine.go.position import META_TO_MOVE, play_move, with_capacity
 from engine.go.rules import rules_named
 from engine.go.scoring import area_owner
 from engine.inference.server import InferenceServer
-from engine.insight.raw_policy import inputs
+from engine.insight.raw_outputs import inputs
 from engine.nets.fakes import HashNetwork
 from engine.search import owners
 from engine.search.report import Watcher

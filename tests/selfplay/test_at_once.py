@@ -16,7 +16,7 @@ from engine.selfplay.search_games import Origin
 from engine.selfplay.search_job import NETWORK_FILE, SearchJob
 from engine.selfplay.search_match_job import FIRST, SearchMatchJob
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.zero_networks import ZeroNetworks
+from engine.zero.networks import ZeroNetworks
 from gtp.cli import main
 from tests.selfplay.runs import variety
 

@@ -139,7 +139,7 @@ def test_a_foreign_or_damaged_state_is_one_line(start, tmp_path):
     state = tmp_path / "out" / STATE
     for content in (b"", b"nothing", state.read_bytes()[:200]):
         state.write_bytes(content)
-        with pytest.raises(ValueError, match="no run can go on from this") as error:
+        with pytest.raises(ValueError, match="no run can resume here") as error:
             run(start, tmp_path / "out", 2)
         assert "\n" not in str(error.value)
 

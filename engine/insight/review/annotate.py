@@ -3,21 +3,31 @@
 All of the file stays. What is added to a node is named in its property ``KEIMA``, and what is added to a comment stands
 between two invisible signs, so that the next review replaces what this one wrote and nothing else. Nodes that a person
 has marked as good or bad moves keep that mark.
+
+Two properties hold an analysis for programs that show it without making it again. ``KT``, KaTrain's: three values, each
+packed by gzip and written in base64, ownership and the network's probabilities as half floats, then JSON; all numbers
+are Black's. ``LZ``, of Lizzie, LizzieYzy and LizGoban: two lines, first engine, win rate in percent, visits and, where
+it is known, score and its deviation, then the moves as an engine's ``info`` lines have them. The win rate of the first
+line is that of the side that has just moved, all other numbers are those of the side to move. LizzieYzy reads the
+position before the first move from ``LZOP``. Sources: KaTrain, ``katrain/core/game_node.py`` (its version 1.0);
+LizzieYzy, ``SGFParser.java`` and ``MoveData.java``; LizGoban, ``game.js``.
 """
 
-from engine import __version__
-from engine.go.geometry import PASS, other, to_sgf
-from engine.go.notation import color_letter
-from engine.go.sgf_tree import Node, SgfTree, raw, read_trees
-from engine.insight.review.judgement import KINDS, Move
-from engine.insight.review.katrain import VERSION, kt_values
-from engine.insight.review.lizzie import lz_value
-from engine.insight.review.review import WORTH_A_LINE, Review, amount, lead_text, standing, with_error
-from engine.insight.review.turns import Turn
+import base64
+import gzip
+import json
 
-MARK = "KEIMA"
-"""On each node: the properties that are ours; on nodes of our lines ``LINE``"""
+from engine import __version__
+from engine.go.geometry import BLACK, PASS, other, to_sgf, to_vertex
+from engine.go.notation import color_letter
+from engine.go.sgf_tree import Node, SgfTree, raw
+from engine.insight.review.games import MARK
+from engine.insight.review.judgement import KINDS, Move
+from engine.insight.review.review import WORTH_A_LINE, Review, mean_loss, standing
+from engine.insight.review.turns import Candidate, Turn
+
 LINE = b"LINE"
+"""In ``MARK`` on the nodes of our lines"""
 FENCE = "\u2063\u2063".encode()
 """Around our part of a comment"""
 NUMBERS, KATRAIN = ("SBKV", "SBKS", "LZ", "LZOP"), ("KT", "KTV")
@@ -29,6 +39,10 @@ MARKS_OF_KIND = ({"TE": b"1"}, {"TE": b"1"}, {"IT": b""}, {"DO": b""}, {"BM": b"
 """As in ``KINDS``. Source: SGF FF[4], move annotation"""
 SHORTEST_LINE = 2
 """Vertices that Sabaki takes for a line"""
+KATRAIN_VERSION = b"1.0"
+"""Of the form of KT, as the root's KTV says it"""
+LIZZIE_MOVES, LIZZIE_LINE = 5, 8
+"""Moves of a position in LZ, and moves of their lines"""
 
 
 def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True) -> None:
@@ -46,7 +60,7 @@ def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True
     if first := places[0] if places else len(nodes):
         _write_turn(nodes[first - 1], review.turns[0], review.size, katrain)
     if any("KT" in node for node in nodes):
-        _put(nodes[0], "KTV", [VERSION])
+        _put(nodes[0], "KTV", [KATRAIN_VERSION])
     if "AP" not in nodes[0]:
         nodes[0]["AP"] = [raw(f"Keima:{__version__}")]
     _comment(nodes[0], _overview(review))
@@ -55,14 +69,6 @@ def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True
         if move.kind is not None and move.kind >= WORTH_A_LINE and at and (n == 0 or places[n - 1] != at):
             for line in review.better(move, lines):
                 tree.add_variation(at - 1, _line(review, move, line))
-
-
-def is_review(data: bytes) -> bool:
-    """Whether a file holds what a review wrote: a game whose first node names a comment of ours."""
-    if MARK.encode() not in data:
-        return False
-    trees = (tree for _, tree in read_trees(data))
-    return any(isinstance(tree, SgfTree) and b"C" in tree.main_line()[0].get(MARK, []) for tree in trees)
 
 
 def remove_review(tree: SgfTree) -> None:
@@ -106,13 +112,18 @@ def _write_turn(node: Node, turn: Turn, size: int, katrain: bool) -> None:
     """What was found of the position that a node leads to, in place of what any program has found."""
     for name in (*NUMBERS, *(KATRAIN if katrain else ())):
         node.pop(name, None)
-    _put(node, "SBKV", [f"{100 * turn.winrate_black:.2f}".encode()])
-    if turn.lead_black is not None:
-        _put(node, "SBKS", [f"{turn.lead_black:.2f}".encode()])
+    _write_numbers(node, turn)
     if katrain:
         _put(node, "KT", kt_values(turn, size))
     if lines := lz_value(turn, size):
         _put(node, "LZ" if turn.number else "LZOP", [raw(lines)])
+
+
+def _write_numbers(node: Node, of: Turn | Candidate) -> None:
+    """Black's win rate and lead, as Sabaki has them."""
+    _put(node, "SBKV", [f"{100 * of.winrate_black:.2f}".encode()])
+    if of.lead_black is not None:
+        _put(node, "SBKS", [f"{of.lead_black:.2f}".encode()])
 
 
 def _write_move(node: Node, review: Review, move: Move, katrain: bool) -> None:
@@ -130,32 +141,28 @@ def judgement_lines(review: Review, move: Move) -> list[str]:
     """What is said of a move, and what was better as a line that Sabaki plays: ``B D4 Q16 C3``."""
     if move.kind is None or move.loss is None:
         return []
-    vertex, letter = review.vertex(move.point), color_letter(move.color)
+    begin = f"{KINDS[move.kind].capitalize()}: {review.vertex(move.point)}"
     if move.is_first_choice:
-        return [f"{KINDS[move.kind].capitalize()}: {vertex} is the first choice."]
-    said = [f"{KINDS[move.kind].capitalize()}: {vertex} lost {amount(move.loss, review.unit)}."]
-    if not move.counted:
-        said = [f"{KINDS[move.kind].capitalize()}: {vertex} is as good as the first choice, as far as can be told."]
+        return [f"{begin} is the first choice."]
+    same = "is as good as the first choice, as far as can be told"
+    said = [f"{begin} {f'lost {review.amount(move.loss)}' if move.counted else same}."]
     for line in review.better(move):
         best = review.turns[move.number - 1].moves[0]
-        lead = "" if best.lead_black is None else f", {lead_text(best.lead_black)}"
-        word = "Better" if move.counted else "First choice"
-        said.append(f"{word}: {review.vertex(line[0])} (Black {100 * best.winrate_black:.1f}%{lead}).")
+        said.append(f"{'Better' if move.counted else 'First choice'}: {review.vertex(line[0])} ({standing(best)}).")
         shown = line[: line.index(PASS)] if PASS in line else line
         if len(shown) >= SHORTEST_LINE:
-            said.append(" ".join([letter, *map(review.vertex, shown)]))
+            said.append(f"{color_letter(move.color)} {review.vertices(shown)}")
     return said
 
 
 def _overview(review: Review) -> str:
     """What is said of the whole game."""
-    said, unit = [f"Reviewed by Keima {__version__}: {review.means}."], review.unit
+    said = [f"Reviewed by Keima {__version__}: {review.means}."]
     for color, score in review.summary.whole.items():
-        if score.accuracy is not None and score.first_choices is not None:
-            accuracy, first = f"accuracy {score.accuracy:.0f}", f"first choices {100 * score.first_choices:.0f}%"
-            mean = with_error(score.mean_loss, score.mean_loss_error, 2)
-            said.append(f"{review.player(color)}: {accuracy}, mean loss {mean} {unit}, {first}.")
-    costly = [f"#{move.number} ({amount(move.counted, unit)})" for move in review.summary.costly]
+        if score.accuracy is not None:
+            accuracy, first = f"accuracy {score.accuracy:.0f}", f"first choices {100 * (score.first_choices or 0):.0f}%"
+            said.append(f"{review.player(color)}: {accuracy}, mean loss {mean_loss(score)} {review.unit}, {first}.")
+    costly = [f"#{move.number} ({review.amount(move.counted)})" for move in review.summary.costly]
     if costly:
         said.append(f"Most costly: {', '.join(costly)}.")
     return "\n".join(said)
@@ -170,12 +177,48 @@ def _line(review: Review, move: Move, line: list[int]) -> list[Node]:
         color = other(color)
     candidate = review.turns[move.number - 1].candidate(line[0])
     if candidate is not None:
-        _put(nodes[0], "SBKV", [f"{100 * candidate.winrate_black:.2f}".encode()])
-        lead = ""
-        if candidate.lead_black is not None:
-            _put(nodes[0], "SBKS", [f"{candidate.lead_black:.2f}".encode()])
-            lead = f", {lead_text(candidate.lead_black)}"
-        rate = f"Black {100 * candidate.winrate_black:.1f}%{lead}"
+        _write_numbers(nodes[0], candidate)
         visits = f"{candidate.visits} visit{'s' * (candidate.visits != 1)}"
-        _comment(nodes[0], f"Instead of #{move.number}: {rate}, {visits}.")
+        _comment(nodes[0], f"Instead of #{move.number}: {standing(candidate)}, {visits}.")
     return nodes
+
+
+def kt_values(turn: Turn, size: int) -> list[bytes]:
+    """A position's KT; empty where something is not known that it must hold."""
+    if turn.ownership_black is None or turn.policy is None or turn.lead_black is None:
+        return []
+
+    def numbers(of: Turn | Candidate) -> dict[str, object]:
+        return {"visits": of.visits, "winrate": of.winrate_black, "scoreLead": of.lead_black or 0.0}
+
+    moves = {}
+    for order, move in enumerate(turn.moves):
+        vertex, line = to_vertex(move.point, size), [to_vertex(at, size) for at in move.line]
+        moves[vertex] = {"move": vertex, "order": order, "prior": move.prior, "pv": line, **numbers(move)}
+    text = json.dumps({"moves": moves, "root": numbers(turn), "completed": True}, separators=(",", ":"))
+    halves = (values.astype("<f2").tobytes() for values in (turn.ownership_black, turn.policy))
+    # Without a time, so that the same analysis gives the same file.
+    return [base64.b64encode(gzip.compress(data, mtime=0)) for data in (*halves, text.encode())]
+
+
+def lz_value(turn: Turn, size: int) -> str:
+    """A position's LZ; empty where no move has been searched."""
+    if not turn.moves:
+        return ""
+    sign = 1.0 if turn.to_move == BLACK else -1.0
+
+    def rate(of: Turn | Candidate, side: float) -> float:
+        return of.winrate_black if side > 0 else 1.0 - of.winrate_black
+
+    first = ["Keima", f"{100 * rate(turn, -sign):.1f}", str(turn.visits)]
+    if turn.lead_black is not None:
+        first += [f"{sign * turn.lead_black + 0.0:.1f}", f"{turn.stdev or 0.0:.1f}"]
+    moves = ""
+    for move in turn.moves[:LIZZIE_MOVES]:
+        # Whole hundredths of a percent, as engines write them.
+        told = f"move {to_vertex(move.point, size)} visits {move.visits} winrate {round(10_000 * rate(move, sign))}"
+        lead = "" if move.lead_black is None else f" scoreMean {sign * move.lead_black + 0.0:.2f}"
+        line = " ".join(to_vertex(point, size) for point in move.line[:LIZZIE_LINE])
+        # LizGoban takes what stands before the last "info".
+        moves += f"{told} prior {round(10_000 * move.prior)}{lead} pv {line} info "
+    return f"{' '.join(first)}\n{moves}"

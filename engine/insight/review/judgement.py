@@ -11,7 +11,8 @@ of less than ``SURE`` times the noise.
 A sum of such losses would be biased: noise that is cut off move by move does not cancel, and small losses add up. Sums
 are made of a move's *course*: the value of the position before it less that of the position after it, for its player.
 Over a game the courses of both players differ by what the lead moved, exactly. Both are shifted by the *drift*, the
-mean course of first choices, so that perfect moves lose nothing in the mean.
+mean course of first choices, so that perfect moves lose nothing in the mean. The *mean loss* is the sum of the moves'
+courses, without the drift, divided by their number: unbiased, with a 95% interval from the noise of the searches.
 """
 
 import math
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from engine.go.geometry import BLACK, index_of
+from engine.go.geometry import BLACK, WHITE, index_of
 from engine.insight.review.turns import MOST_CANDIDATES, Candidate, Turn
 
 KINDS = ("excellent", "great", "good", "inaccuracy", "mistake", "blunder")
@@ -41,6 +42,16 @@ STDEV_OF_SIZE = 1.6
 """The final score's deviation where nothing says it: KataGo's networks say 10 to 14 points on 7x7, 30 on 19x19"""
 LEAST_STDEV = {POINTS: 2.0, PERCENT: 10.0}
 """Where the end is certain the searches still differ a little"""
+PHASES = ("opening", "middle game", "endgame")
+PHASE_ENDS = (0.14, 0.40)
+"""Where the first two phases end, in moves for each point of the board. Source: KaTrain's report"""
+KEPT_BY_A_POINT = 0.75
+"""The part of the accuracy that a mean loss of one point leaves. Source: KaTrain's report"""
+DEVIATIONS = 1.96
+"""Standard deviations on either side of a 95% interval"""
+NEAR_BEST, FIRST_FEW = 0.5, 5
+"""A move among the first few that loses less points than this is as good as the best"""
+MOST_COSTLY = 3
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,42 @@ class Move:
         return self.loss if self.loss is not None and self.loss > self.noise else 0.0
 
 
+@dataclass(frozen=True)
+class Score:
+    """How one player did in one phase of a game."""
+
+    moves: int
+    """that were judged"""
+    accuracy: float | None
+    """0 to 100; None = no moves"""
+    accuracies: tuple[float, float] | None
+    """its 95% interval"""
+    mean_loss: float | None
+    """unbiased, so that it may be negative"""
+    mean_loss_error: float | None
+    """half of its 95% interval"""
+    first_choices: float | None
+    """share of moves that were the engine's own"""
+    near_best: float | None
+    """share of moves as good as that"""
+    kinds: tuple[int, ...]
+    """moves by kind"""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A game in numbers."""
+
+    whole: dict[int, Score]
+    """by colour"""
+    phases: dict[int, tuple[Score, ...]]
+    """by colour, then as in ``PHASES``"""
+    costly: list[Move]
+    """the most costly moves of the game, the worst first"""
+    costly_of: dict[int, list[Move]]
+    """those of each player"""
+
+
 def unit_of(turns: Sequence[Turn]) -> str:
     """The unit of a game's losses."""
     return POINTS if all(turn.lead_black is not None for turn in turns) else PERCENT
@@ -91,8 +138,6 @@ def judged(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int,
         thresholds: five losses that rise, at which the kinds after the first begin; None = those of the unit.
         handicap_moves: number of moves at the beginning that are handicap stones; they are not judged.
     """
-    if len(turns) != len(played) + 1:
-        raise ValueError(f"{len(turns)} positions for {len(played)} moves")
     unit = unit_of(turns)
     scale = noise_scale(turns[handicap_moves:], played[handicap_moves:], size)
     moves = [
@@ -199,3 +244,65 @@ def _by_policy(turn: Turn, point: int, size: int) -> tuple[int | None, float | N
         return None, found.prior if found else None
     own = float(turn.policy[int(index_of(point, size))])
     return int((turn.policy > own).sum()) + 1, round(max(0.0, own), 4)
+
+
+def summary_of(moves: Sequence[Move], size: int, unit: str) -> Summary:
+    """Sum a game up.
+
+    Args:
+        moves: from :func:`judged`.
+        unit: of their losses.
+    """
+    whole, phases, costly_of, drift = {}, {}, {}, drift_of(moves)
+    for color in (BLACK, WHITE):
+        own = [move for move in moves if move.color == color]
+        parts = ([move for move in own if phase_of(move.number, size) == n] for n in range(len(PHASES)))
+        whole[color], costly_of[color] = score_of(own, unit, drift), most_costly(own)
+        phases[color] = tuple(score_of(part, unit, drift) for part in parts)
+    return Summary(whole, phases, most_costly(moves), costly_of)
+
+
+def phase_of(number: int, size: int) -> int:
+    """The phase that a move is in, an index into ``PHASES``."""
+    return sum(number > end * size * size for end in PHASE_ENDS)
+
+
+def most_costly(moves: Sequence[Move]) -> list[Move]:
+    """The moves that cost the most, the worst first; those whose loss is certain, so there may be none."""
+    return sorted((move for move in moves if move.counted > 0), key=lambda move: -move.counted)[:MOST_COSTLY]
+
+
+def score_of(moves: Sequence[Move], unit: str, drift: float) -> Score:
+    """How well some moves of one player were played.
+
+    Args:
+        drift: of the game, from :func:`drift_of`.
+    """
+    told = [move for move in moves if move.loss is not None]
+    kinds = tuple(sum(move.kind == kind for move in told) for kind in range(len(KINDS)))
+    if not told:
+        return Score(0, None, None, None, None, None, None, kinds)
+    mean = sum(move.course or 0.0 for move in told) / len(told) - drift
+    # Each position's noise enters one move of a player alone, so a player's moves are independent.
+    error = DEVIATIONS * math.sqrt(sum((move.noise / SURE) ** 2 for move in told)) / len(told)
+    near = [
+        move.is_first_choice
+        or (move.counted < NEAR_BEST * A_POINT[unit] and move.rank is not None and move.rank <= FIRST_FEW)
+        for move in told
+    ]
+    return Score(
+        len(told),
+        round(accuracy_of(mean, unit), 1),
+        (round(accuracy_of(mean + error, unit), 1), round(accuracy_of(mean - error, unit), 1)),
+        round(mean, 2),
+        round(error, 2),
+        round(sum(move.is_first_choice for move in told) / len(told), 3),
+        round(sum(near) / len(told), 3),
+        kinds,
+    )
+
+
+def accuracy_of(mean_loss: float, unit: str) -> float:
+    """0 to 100: how little was lost a move."""
+    accuracy: float = 100 * KEPT_BY_A_POINT ** (max(0.0, mean_loss) / A_POINT[unit])
+    return accuracy

@@ -1,14 +1,24 @@
 """A finished review: a game, what was found of each position, what each move cost, and words for it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.go.geometry import BLACK, WHITE, to_vertex
 from engine.go.notation import color_word
-from engine.insight.review.game import GameToReview
-from engine.insight.review.judgement import KINDS, PERCENT, POINTS, THRESHOLDS, Move, judged, unit_of
-from engine.insight.review.summary import Summary, summary_of
-from engine.insight.review.turns import Turn
+from engine.insight.review.games import GameToReview
+from engine.insight.review.judgement import (
+    KINDS,
+    PERCENT,
+    POINTS,
+    THRESHOLDS,
+    Move,
+    Score,
+    Summary,
+    judged,
+    summary_of,
+    unit_of,
+)
+from engine.insight.review.turns import Candidate, Turn
 from engine.nets.notices import say_once
 
 NOTHING = "–"
@@ -24,9 +34,9 @@ class Means:
     network: str
     """its name; empty = none, rollouts alone"""
     visits: int
-    """a position; 0 = as many as fit"""
+    """a position; 0 = no limit"""
     seconds: float
-    """a position; 0 = as many as it takes"""
+    """a position; 0 = no limit"""
 
     def __str__(self) -> str:
         limits = [f"{self.visits} visits"] if self.visits else []
@@ -50,28 +60,52 @@ class Review:
 
     @property
     def size(self) -> int:
-        return self.game.size
+        return self.game.record.size
 
     def player(self, color: int) -> str:
         """Name and rank of a player; the colour where the file says none."""
+        name, rank = ("PB", "BR") if color == BLACK else ("PW", "WR")
         details = self.game.record.details
-        name = details.get("PB" if color == BLACK else "PW", "")
-        rank = details.get("BR" if color == BLACK else "WR", "")
-        return f"{name} {rank}".strip() or color_name(color)
+        return f"{details.get(name, '')} {details.get(rank, '')}".strip() or color_word(color).capitalize()
 
     @property
     def title(self) -> str:
         """Who played."""
         return f"{self.player(BLACK)} against {self.player(WHITE)}"
 
+    def about(self) -> list[str]:
+        """What is known of the game, in a few words each."""
+        game, record = self.game, self.game.record
+        differs = record.komi not in (None, game.komi)
+        said = [f"{self.size}x{self.size}", f"{game.rules.name} rules"]
+        said.append(f"komi {game.komi:g}" + (f" (the file says {record.komi:g})" if differs else ""))
+        said += [f"{game.handicap} handicap stones"] if game.handicap else []
+        said += [f"{len(self.moves)} moves"]
+        said += [f"result {record.result}"] if record.result else []
+        return said + ([record.details["DT"]] if "DT" in record.details else [])
+
     def vertex(self, point: int) -> str:
         """GTP text of a point."""
         return to_vertex(point, self.size)
 
+    def vertices(self, points: Iterable[int]) -> str:
+        """GTP text of a line of moves."""
+        return " ".join(map(self.vertex, points))
+
+    def words(self, move: Move) -> str:
+        """A move as sentences name it: ``Black D4``."""
+        return f"{color_word(move.color).capitalize()} {self.vertex(move.point)}"
+
+    def amount(self, loss: float) -> str:
+        """A loss in words: ``5.2 points``, or ``12% of the win rate``."""
+        if self.unit == PERCENT:
+            return f"{loss:.0f}% of the win rate"
+        return f"{loss:.1f} point{'' if f'{loss:.1f}' == '1.0' else 's'}"
+
     def better(self, move: Move, count: int = 1) -> Sequence[list[int]]:
         """Lines that begin with moves better than one that was played, best first; none where it was the first."""
-        return [candidate.line for candidate in self.turns[move.number - 1].moves[: move.rank or None]
-                if candidate.point != move.point][:count]  # fmt: skip
+        candidates = self.turns[move.number - 1].moves[: move.rank or None]
+        return [candidate.line for candidate in candidates if candidate.point != move.point][:count]
 
 
 def review_of(name: str, game: GameToReview, turns: list[Turn], means: Means,
@@ -85,45 +119,26 @@ def review_of(name: str, game: GameToReview, turns: list[Turn], means: Means,
     if thresholds and unit != POINTS:
         say_once("--thresholds are points: this network gives no score, kinds begin where they usually do")
     used = tuple(thresholds) if thresholds and unit == POINTS else THRESHOLDS[unit]
-    moves = judged(turns, game.played, game.size, used, game.handicap_moves)
-    return Review(name, game, turns, moves, summary_of(moves, game.size, unit), unit, used, means)
+    size = game.record.size
+    moves = judged(turns, game.played, size, used, game.handicap_moves)
+    return Review(name, game, turns, moves, summary_of(moves, size, unit), unit, used, means)
 
 
-def after_better(review: Review, move: Move) -> str:
-    """How the game stands after the first choice in a move's place, as the move's loss is counted."""
-    best = review.turns[move.number - 1].moves[0]
-    return _standing(best.winrate_black, best.lead_black)
-
-
-def color_name(color: int) -> str:
-    """A colour as sentences name it: ``Black``."""
-    return color_word(color).capitalize()
-
-
-def amount(value: float, unit: str) -> str:
-    """A loss in words: ``5.2 points``, or ``12% of the win rate``."""
-    if unit == PERCENT:
-        return f"{value:.0f}% of the win rate"
-    return f"{value:.1f} point{'' if f'{value:.1f}' == '1.0' else 's'}"
-
-
-def standing(turn: Turn) -> str:
+def standing(of: Turn | Candidate) -> str:
     """How a game stands: ``Black 63.1%, B+4.5``."""
-    return _standing(turn.winrate_black, turn.lead_black)
+    rate = f"Black {100 * of.winrate_black:.1f}%"
+    return rate if of.lead_black is None else f"{rate}, {lead_text(of.lead_black)}"
 
 
-def _standing(winrate_black: float, lead_black: float | None) -> str:
-    rate = f"Black {100 * winrate_black:.1f}%"
-    return rate if lead_black is None else f"{rate}, {lead_text(lead_black)}"
-
-
-def with_error(value: float | None, error: float | None, digits: int) -> str:
-    """A mean with half of its 95% interval: ``1.32 ± 0.20``; a dash where there is none."""
-    return NOTHING if value is None or error is None else f"{value:.{digits}f} ± {error:.{digits}f}"
-
-
-def lead_text(lead_black: float) -> str:
-    """A lead as results are written: ``B+4.5``."""
+def lead_text(lead_black: float | None) -> str:
+    """A lead as results are written: ``B+4.5``; empty where it is not known."""
+    if lead_black is None:
+        return ""
     if abs(lead_black) < 0.05:
         return "even"
     return f"{'B' if lead_black > 0 else 'W'}+{abs(lead_black):.1f}"
+
+
+def mean_loss(score: Score) -> str:
+    """A mean loss with half of its 95% interval: ``1.32 ± 0.20``; a dash where there is none."""
+    return NOTHING if score.mean_loss is None else f"{score.mean_loss:.2f} ± {score.mean_loss_error:.2f}"

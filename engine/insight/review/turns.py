@@ -10,7 +10,6 @@ import numpy as np
 
 from engine.go.geometry import BLACK
 from engine.insight.analyses import Analysis
-from engine.insight.glance import score_stdev
 
 MOST_CANDIDATES = 12
 """Moves that are kept of a position, the best ones; the one that was played is kept in any case"""
@@ -62,9 +61,8 @@ def turn_of(number: int, to_move: int, found: Analysis, played: int | None) -> T
         number: moves played before it.
         played: the point that was played there; None = nothing was.
     """
-    report, glance = found
+    report, glance, owners = found.report, found.glance, found.ownership_black
     sign = 1.0 if to_move == BLACK else -1.0
-    owners = glance.ownership_black if report.ownership_black is None else report.ownership_black
     visited = [move for move in report.moves if move.visits > 0]
     kept = [move for n, move in enumerate(visited) if n < MOST_CANDIDATES or move.point == played]
     return Turn(
@@ -73,7 +71,7 @@ def turn_of(number: int, to_move: int, found: Analysis, played: int | None) -> T
         report.visits,
         _rate(sign, report.value_stm),
         _lead(sign, report.score_stm),
-        None if (stdev := score_stdev(owners)) is None else round(stdev, 2),
+        None if (stdev := found.score_stdev()) is None else round(stdev, 2),
         [
             Candidate(
                 move.point, move.visits, _rate(sign, move.value_stm), _lead(sign, move.score_stm), round(move.prior, 4),

@@ -1,0 +1,170 @@
+"""The loop of ``keima alphago``: commands run as child processes, and what has ended is not run again.
+
+``OUT/alphago.json`` lists the commands that have ended and how long they took, by :meth:`Plan.key`. A command that is
+not among them, or whose product is gone, is run; so are all commands after it, which resume, or say in one line why
+they cannot. Start at :meth:`Run.run`.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from itertools import dropwhile
+from pathlib import Path
+
+from engine.alphago.stages import Command, Plan, Stage
+from engine.config.declaration import core_count
+from engine.selfplay.run_folder import refuse_foreign
+from engine.system.crew import StopOnSignal
+from engine.system.files import sha256_of, written_whole
+from engine.system.programs import start_child
+
+RECORD, LOG, PART = "alphago.json", "log.txt", ".part"
+BEGUN_WITH = "begun-with.json"
+"""Beside the product of a command: checksums of the files that its text names, and its key"""
+MATCH = "match.json"
+"""Settings of a match"""
+POLL_S = 0.2
+
+
+class CommandFailed(Exception):
+    """A command of a stage ended with an error, which it has printed, or cannot resume; one line."""
+
+
+class Run:
+    """A plan being carried out in its folder, which must be this process's alone."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Read the folder's record, or begin one.
+
+        Raises:
+            ValueError: the folder holds something else; one line.
+        """
+        self.plan, self.ended, self.seconds = plan, set[str](), dict[str, float]()
+        self._is_due = False
+        path = plan.out / RECORD
+        if not path.exists():
+            refuse_foreign(plan.out, RECORD, "keima alphago")
+            plan.out.mkdir(parents=True, exist_ok=True)
+            # Before anything else is in the folder, or a run killed in its first command could not resume.
+            self._write()
+            return
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            # Before commands ran in the folder itself, their paths began with OUT.
+            self.seconds = {key.replace("OUT/", ""): float(value) for key, value in found["seconds"].items()}
+            self.ended = {key.replace("OUT/", "") for key in found["ended"]}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}: not the record of keima alphago ({error})") from error
+
+    def _write(self) -> None:
+        record = {"ended": sorted(self.ended), "seconds": self.seconds}
+        with written_whole(self.plan.out / RECORD) as partial:
+            partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+    def has_ended(self, command: Command) -> bool:
+        """Whether a command needs not be run again."""
+        return self.plan.key(command) in self.ended and (self.plan.out / command.makes).exists()
+
+    def spent(self, stage: Stage) -> float:
+        """Seconds that a stage has taken so far, interrupted runs included."""
+        return sum(self.seconds.get(self.plan.key(command), 0.0) for command in stage.commands)
+
+    def run(
+        self, stage: Stage, processes: int, begins: Callable[[Command], None], waits: Callable[[], None]
+    ) -> None:  # fmt: skip
+        """Run the commands of a stage that have not ended; all of them, if one of an earlier stage was run.
+
+        Args:
+            processes: that share what can be shared.
+            begins: called before a command is started.
+            waits: called several times a second while commands run.
+        Raises:
+            ValueError: a batch cannot be divided equally among the processes.
+            CommandFailed: see there.
+            KeyboardInterrupt: Ctrl-C or SIGTERM; all child processes have ended, or were killed at the second one.
+            OSError: a command could not be started, or the record not be written.
+        """
+        due = list(stage.commands) if self._is_due else list(dropwhile(self.has_ended, stage.commands))
+        self._is_due |= bool(due)
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(core_count()))
+        free: list[int | None] = [*cores[::-1]] if stage.games else [None]
+        working: dict[subprocess.Popen[bytes], tuple[Command, int | None, float]] = {}
+        is_told = False
+        with StopOnSignal() as stop:
+            try:
+                while working or (due and not stop.asked):
+                    while due and free and not stop.asked:
+                        command, core = due.pop(0), free.pop()
+                        begins(command)
+                        working[self._start(command, core, processes)] = command, core, time.monotonic()
+                    for process in [one for one in working if one.poll() is not None]:
+                        command, core, begun_s = working.pop(process)
+                        free.append(core)
+                        self._end(command, time.monotonic() - begun_s, process.returncode == 0 and not stop.asked)
+                        if process.returncode and not stop.asked:
+                            log = f", see {(self.plan.out / command.makes).parent / LOG}" if core is not None else ""
+                            raise CommandFailed(f"keima {command.text}: ended with status {process.returncode}{log}")
+                    if stop.asked and not is_told:
+                        is_told = True
+                        for process in working:
+                            # Ctrl-C; elsewhere than on POSIX there is no such signal.
+                            process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+                    if working:
+                        waits()
+                        time.sleep(POLL_S)
+            finally:
+                for process in working:
+                    process.kill()
+        if stop.asked:
+            raise KeyboardInterrupt
+
+    def _start(self, command: Command, core: int | None, processes: int) -> "subprocess.Popen[bytes]":
+        """Start a command; a core that it is bound to means a log file instead of the terminal."""
+        makes = self.plan.out / command.makes
+        # Only now: the folders of some commands must be new, and hold those of later ones.
+        makes.parent.mkdir(parents=True, exist_ok=True)
+        if makes.suffix and not command.prints:
+            self._check_files(command, makes.parent / BEGUN_WITH)
+        log = None if core is None else makes.parent / LOG
+        printed = makes.with_suffix(PART) if command.prints else Path(os.devnull)
+        return start_child(command.arguments(processes), core, log, printed, self.plan.out)
+
+    def _check_files(self, command: Command, path: Path) -> None:
+        """Refuse to resume what was begun with other files: a command does not see that a network has changed.
+
+        Commands that make folders compare their networks themselves.
+        """
+        out = self.plan.out
+        named = {name for name in re.split(r"[\s=+']", command.text) if name != command.makes}
+        files = {name: sha256_of(out / name) for name in sorted(named) if name and (out / name).is_file()}
+        now = {"files": files, "command": self.plan.key(command)}
+        if not path.exists():
+            with written_whole(path) as partial:
+                partial.write_text(json.dumps(now) + "\n", encoding="utf-8")
+            return
+        begun = json.loads(path.read_text(encoding="utf-8"))
+        if begun["files"] != files:
+            said = f"begun with other files than there are now ({', '.join(files)})"
+            raise CommandFailed(f"{path.parent}: {said}; delete the folder")
+        if begun == now and (path.parent / MATCH).exists():
+            # The same match, though its engines' program or device may have changed.
+            settings = json.loads((path.parent / MATCH).read_text(encoding="utf-8"))
+            words = command.words
+            settings |= {role: words[words.index(f"--{role}") + 1] for role in ("first", "second")}
+            with written_whole(path.parent / MATCH) as partial:
+                partial.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+
+    def _end(self, command: Command, seconds: float, is_done: bool) -> None:
+        """Enter a run of a command."""
+        if is_done and command.prints:
+            makes = self.plan.out / command.makes
+            makes.with_suffix(PART).replace(makes)
+        key = self.plan.key(command)
+        self.seconds[key] = self.seconds.get(key, 0.0) + seconds
+        self.ended -= {key}
+        self.ended |= {key} if is_done else set()
+        self._write()

@@ -1,0 +1,340 @@
+"""The stages of ``keima alphago`` as data: what each makes, by which ``keima`` commands, and their sizes.
+
+    OUT/games/     games by the shipped network (played), or human games, as shards to train on (set)
+    OUT/sl/        the policy network that supervised learning makes of them
+    OUT/patterns/  rollout policy and tree policy
+    OUT/rl/        the policy network after reinforcement learning, and its games against the start
+    OUT/values/    positions of both policies' games for the value network, one a game (train), some of them held out:
+                   to choose a step by (selection), to report errors on (test); and as many of whole games (whole)
+    OUT/value/     the value network
+    OUT/value-whole/   another one, of the whole games, to compare with
+    OUT/ablation/  matches between players that lack one part or another
+
+Commands run in OUT, so their paths do not depend on where OUT lies; each resumes by itself. Start at
+:meth:`Plan.stages`.
+"""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from engine.records.archive import disk_bytes
+from engine.system.programs import PROGRAM, find_gnugo, gnugo, keima
+
+SL, RL = "sl/network.safetensors", "rl/network.safetensors"
+VALUE, VALUE_WHOLE = "value/best.safetensors", "value-whole/best.safetensors"
+"""Value networks of one position a game and of whole games, at the step whose error on :data:`SELECTION` was lowest"""
+EVALUATION = "value/evaluation.json"
+PATTERNS = ROLLOUT, TREE = "patterns/rollout.npz", "patterns/tree.npz"
+VALIDATION = "games/set/validation.npz.xz"
+"""Games held out of supervised learning"""
+TEST, SELECTION = "values/test/games-00000.npz.xz", "values/selection/games-00000.npz.xz"
+"""Positions held out of the value network's training: its error is reported on one file, its step chosen by the other,
+since the least of many errors is too low an estimate of the next one"""
+VALUE_KINDS = (
+    ("one_a_game", VALUE, "values/train", ""),
+    ("whole_games", VALUE_WHOLE, "values/whole", " --positions-per-game 0"),
+)
+"""The kinds of data that a value network learns from: name, network, data, options"""
+GNUGO_LEVEL = 10
+SHIPPED_SIZES = range(7, 20)
+"""Boards of the shipped network"""
+SHARPER = " --temperature 0.5"
+"""Of a rollout policy that learns from moves which a network drew; as flat as these moves it plays worse in a search"""
+OPENING_MOVES = 8
+"""Moves of the SL policy that games between greedy policies begin with, so that they differ"""
+BATCH = "--batch"
+"""Positions of a step in each process that trains"""
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+"""Starts the processes that share a command; their number comes next"""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Sizes of all stages. Texts are options of the commands of their stage."""
+
+    size: int
+    komi: float
+    filters: int
+    """of the policy networks"""
+    value_filters: int
+    games: int
+    """of the shipped network, where no human games are given"""
+    train: str
+    """of both networks: optimizer, rate, batch"""
+    sl: str
+    rl: str
+    decisive: int
+    """games of the RL policy against the SL policy, both sampling; of greedy ones a tenth"""
+    positions: int
+    """for the value network, one a game"""
+    held_out: int
+    """positions, a half to choose its step by, a half for its test"""
+    value: str
+    rolled_out: int
+    """of them, to compare the value network with rollouts"""
+    seconds: float
+    """a move of the ablation"""
+    pair_games: int
+    """of each pair of neighbours in the ablation"""
+
+
+# Plain networks of 13 and 15 layers learn by this SGD; faster ways get stuck.
+OWN_SGD = "--optimizer sgd --momentum 0.9 --warmup 500 --schedule cosine --rate 0.01 --batch"
+PRESETS = {
+    "tour": Preset(
+        size=7, komi=9.0, filters=24, value_filters=24, games=1_500, train=f"{OWN_SGD} 32",
+        sl="--steps 1200 --validate-every 300",
+        rl="--updates 60 --rate 1e-3 --games 64 --pool-every 20 --check-every 30 --check-games 100",
+        decisive=600, positions=6_000, held_out=600, value="--steps 600 --validate-every 150", rolled_out=16,
+        seconds=0.1, pair_games=4,
+    ),
+    # With 32 filters of the value network, half a million positions and 20,000 steps its error is larger by 0.01 to
+    # 0.02, in training too. A rate of 1e-3 undoes the RL policy: after 60 updates the greedy player wins 25% of its
+    # games against the start, at 3e-4 51%. The reward for entropy keeps it from falling by a half in these 60 updates.
+    "evening": Preset(
+        size=9, komi=7.5, filters=32, value_filters=64, games=30_000, train=f"{OWN_SGD} 64",
+        sl="--steps 60000 --validate-every 3000",
+        rl="--updates 1500 --rate 7e-5 --entropy 0.01 --pool-every 100 --check-every 100 --check-games 400",
+        decisive=4_000, positions=300_000, held_out=20_000, value="--steps 36000 --validate-every 2000",
+        rolled_out=600, seconds=0.5, pair_games=100,
+    ),
+    # The paper's steps have 16 and 32 positions; these have 256, and see as many positions. The paper names no rate of
+    # the RL policy. Games have five times the moves of 9x9, and gradients grow with them: at 1e-3 weights became NaN
+    # after 20 small mini-batches. 1e-5 is a guess from the evening's rate.
+    "published": Preset(
+        size=19, komi=7.5, filters=192, value_filters=192, games=160_000,
+        train="--optimizer sgd --momentum 0 --rate 0.01 --warmup 2000 --schedule halving --halve-every 5000000 "
+        "--batch 256 --workers 4 --validate-every 10000",
+        sl="--steps 21250000", rl="--updates 10000 --rate 1e-5 --games 128 --pool-every 500",
+        decisive=4_000, positions=30_000_000, held_out=100_000, value="--steps 6250000", rolled_out=2_000,
+        seconds=5.0, pair_games=100,
+    ),
+}  # fmt: skip
+OF_SIZES = {7: "tour", 9: "evening", 19: "published"}
+"""What ``--size`` alone means"""
+
+
+def chosen(name: str | None, size: int | None) -> Preset:
+    """The preset of a name or, without one, of a board size; of another board with its sizes kept.
+
+    Raises:
+        ValueError: a board size that no preset is for, and no name; one line.
+    """
+    if name is None:
+        if size not in (None, *OF_SIZES):
+            raise ValueError(f"no preset is for {size}x{size}: say which with --preset, {', '.join(PRESETS)}")
+        name = OF_SIZES[size or 9]
+    return replace(PRESETS[name], size=size or PRESETS[name].size)
+
+
+class Command(NamedTuple):
+    """One ``keima`` command, which runs in the folder of the plan."""
+
+    makes: str
+    """path that exists once the command has ended; the command is run again without it"""
+    text: str
+    """what is typed behind ``keima``"""
+    is_shared: bool = False
+    """processes of torchrun may share it"""
+
+    @property
+    def prints(self) -> bool:
+        """Whether its product is its standard output."""
+        return self.text.endswith(f" > {self.makes}")
+
+    @property
+    def words(self) -> list[str]:
+        """The text without the redirection, as words."""
+        return shlex.split(self.text.removesuffix(f" > {self.makes}"))
+
+    def arguments(self, processes: int = 1) -> list[str]:
+        """The command line of a child process.
+
+        Args:
+            processes: that share it on this machine, if it can be shared; together they do what one would.
+        Raises:
+            ValueError: a batch cannot be divided equally among them; one line.
+        """
+        words = self.words
+        if processes == 1 or not self.is_shared:
+            return keima(*words)
+        if BATCH in words:
+            at = words.index(BATCH) + 1
+            each, rest = divmod(int(words[at]), processes)
+            if rest:
+                raise ValueError(f"--processes {processes}: cannot divide batches of {words[at]} positions equally")
+            words[at] = str(each)
+        return [*TORCHRUN, str(processes), "--no-python", "--", *keima(*words)]
+
+
+class Stage(NamedTuple):
+    """Commands that belong together."""
+
+    name: str
+    what: str
+    share: float
+    """of the time of the whole, roughly"""
+    commands: tuple[Command, ...]
+    games: int = 0
+    """of its commands, if all are matches: these run at once, each on one core; 0 = in turn"""
+
+
+class Player(NamedTuple):
+    """A player of the ablation, as in the paper's Extended Data Table 7."""
+
+    name: str
+    parts: str
+    paper_elo: int
+    weights: str
+    options: str = ""
+
+
+PLAYERS = (
+    Player("rvp", "policy, value, rollouts; lambda 0.5", 2890, f"{SL}+{VALUE}", " --rollout-weight 0.5"),
+    Player("rp", "policy, rollouts; lambda 1", 2416, SL, " --rollout-weight 1"),
+    Player("vp", "policy, value; lambda 0", 2177, f"{SL}+{VALUE}"),
+    Player("rv", "tree policy, value, rollouts; lambda 0.5", 2077, VALUE, " --rollout-weight 0.5"),
+    Player("v", "tree policy, value; lambda 0", 1655, VALUE),
+    Player("p", "policy, no search", 1517, SL, " --policy-only"),
+    Player("r", "tree policy, rollouts; lambda 1", 1457, "none"),
+)
+"""In the order of the paper's ratings; each plays its neighbours"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One folder, and what is to be made in it."""
+
+    out: Path
+    preset: Preset
+    people: tuple[Path, ...]
+    """human games to learn from; empty = the shipped network plays some"""
+    device: str
+    seed: int
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Every stage, in order."""
+        matches = tuple(self._ablation())
+        games = len(matches) * self.preset.pair_games
+        return (
+            Stage("games", "games to learn from", 0.05, tuple(self._games())),
+            Stage("sl", "the policy network, by supervised learning", 0.1, tuple(self._supervised())),
+            Stage("patterns", "rollout policy and tree policy", 0.02, tuple(self._patterns())),
+            Stage("rl", "the policy network, by reinforcement learning", 0.23, tuple(self._reinforced())),
+            Stage("values", "positions for the value network", 0.2, tuple(self._value_data())),
+            Stage("value", "the value network", 0.2, tuple(self._value_networks())),
+            Stage("ablation", "players that lack one part or another", 0.2, matches, games),
+        )  # fmt: skip
+
+    def key(self, command: Command) -> str:
+        """What a command is remembered by: the same wherever games and programs lie, and on every device."""
+        text = " ".join(("keima", *command.words)).replace(shlex.join(PROGRAM), "keima")
+        text = text.replace(f"--device {self.device}", "--device DEVICE")
+        for path in self.people:
+            text = text.replace(str(path.resolve()), f"{path.resolve().name}, {disk_bytes(path)} bytes")
+        program = find_gnugo()
+        return text.replace(shlex.quote(program), "gnugo") if program else text
+
+    @property
+    def _board(self) -> str:
+        return f"--size {self.preset.size} --komi {self.preset.komi:g}"
+
+    @property
+    def _bulk(self) -> str:
+        return f"{self._board} --device {self.device}"
+
+    def _play(self, players: str, out: str, games: int, seed: int = 1, more: str = "") -> Command:
+        """Games of policies without search."""
+        bulk = f"{self._bulk} --games {games}{more} --seed {self.seed + seed}"
+        return Command(out, f"data play {players} {bulk} --out {out}", True)
+
+    def _openings(self, games: int, out: str) -> Command:
+        """First moves of the SL policy for some games between players that draw nothing, two games from each."""
+        return self._play(SL, out, max(1, games // 2), more=f" --limit {OPENING_MOVES}")
+
+    def _match(self, engines: tuple[str, str], out: str, names: str = "", more: str = "") -> Command:
+        first, second = map(shlex.quote, engines)
+        games = f"{self._board} --games {self.preset.pair_games}{more}"
+        summary = f"{out}/summary.json"
+        return Command(
+            summary, f"match --first {first} --second {second}{names} {games} --sgf {out} --json {summary}"
+        )  # fmt: skip
+
+    def _games(self) -> Iterator[Command]:
+        preset, played = self.preset, "games/played"
+        if not self.people:
+            yield self._play("default", played, preset.games, seed=0)
+        sources = " ".join(shlex.quote(str(path.resolve())) for path in self.people) or played
+        shares = f"--validation-share {min(0.1, max(0.01, 400 / preset.games)):g} --test-share 0"
+        build = f"data build {sources} --size {preset.size} {shares} --seed {self.seed} --out games/set"
+        yield Command("games/set", build)
+
+    def _supervised(self) -> Iterator[Command]:
+        preset, learn = self.preset, f"--games games/set/train --validation {VALIDATION}"
+        shape = f"--size {preset.size} --filters {preset.filters} {preset.train} {preset.sl}"
+        yield Command(
+            SL, f"train policy {learn} {shape} --seed {self.seed} --device {self.device} --out sl", is_shared=True
+        )
+        if preset.size in SHIPPED_SIZES:
+            yield self._play(f"{SL} --opponent default", "sl/against-shipped", max(2, preset.decisive // 10))
+        if program := find_gnugo():
+            yield self._openings(preset.pair_games, "sl/openings")
+            policy = keima(*f"gtp --config none --weights {SL} --size {preset.size} --policy-only".split())
+            engines = shlex.join(policy), shlex.join(gnugo(program, GNUGO_LEVEL))
+            yield self._match(engines, "sl/against-gnugo", more=" --openings sl/openings")
+
+    def _patterns(self) -> Iterator[Command]:
+        learn = f"--games games/set/train --validation {VALIDATION} --size {self.preset.size} --shards 0"
+        yield Command(ROLLOUT, f"train rollout {learn}{'' if self.people else SHARPER} --out {ROLLOUT}")
+        yield Command(TREE, f"train tree {learn} --out {TREE}")
+
+    def _reinforced(self) -> Iterator[Command]:
+        """The RL policy, and its games against the SL policy: both sampling, then both greedy."""
+        yield Command(RL, f"train reinforce {SL} {self._bulk} {self.preset.rl} --seed {self.seed} --out rl", True)
+        both, games = f"{RL} --opponent {SL}", self.preset.decisive
+        yield self._play(both, "rl/sampling", games)
+        yield self._openings(games // 10, "rl/openings")
+        yield self._play(both, "rl/greedy", max(2, games // 10), more=" --openings rl/openings --least-share 1")
+
+    def _value_data(self) -> Iterator[Command]:
+        # Those held out are few, and one file for each of their uses.
+        positions, half = self.preset.positions, self.preset.held_out // 2
+        kinds = (
+            ("train", positions, ""), ("test", self.preset.held_out - half, ""),
+            ("whole", positions, " --whole-games"), ("selection", half, ""),
+        )  # fmt: skip
+        for number, (name, count, more) in enumerate(kinds, 2):
+            rest = f"--positions {count}{more} --games-per-shard 100000 --seed {self.seed + number}"
+            text = f"data values {SL} {RL} {self._bulk} {rest} --out values/{name}"
+            yield Command(f"values/{name}", text, is_shared=name in ("train", "whole"))
+
+    def _value_networks(self) -> Iterator[Command]:
+        """Two value networks, tested on the same positions beside others and rollouts: the paper's Figure 2b."""
+        preset = self.preset
+        shape = f"--size {preset.size} --filters {preset.value_filters} {preset.train} {preset.value}"
+        for _, network, data, more in VALUE_KINDS:
+            options = f"--validation {SELECTION} {shape}{more} --seed {self.seed} --device {self.device}"
+            yield Command(network, f"train value --games {data} {options} --out {network.split('/')[0]}", True)
+        beside = f"--beside whole_games={VALUE_WHOLE}" + " --beside shipped=default" * (preset.size in SHIPPED_SIZES)
+        policies = f"--policy uniform=uniform --policy rollout={ROLLOUT} --policy sl={SL} --policy rl={RL}"
+        options = f"--rollouts {preset.rolled_out} --device {self.device} {beside} {policies}"
+        yield Command(EVALUATION, f"evaluate {VALUE} {TEST} {options} --json > {EVALUATION}")
+
+    def _ablation(self) -> Iterator[Command]:
+        """Matches between neighbours of the paper's table, from drawn first moves."""
+        preset = self.preset
+        parts = f"--size {preset.size} --patterns {'+'.join(PATTERNS)} --device {self.device}"
+        search = f"--seconds {preset.seconds} --threads 1 --evaluators 1 --temperature 0.5"
+        search += f" --temperature-moves {preset.size}"
+        for pair in pairwise(PLAYERS):
+            first, second = (
+                shlex.join(keima(*f"gtp --config none --weights {one.weights} {parts} {search}{one.options}".split()))
+                for one in pair
+            )
+            names = f" --first-name {pair[0].name} --second-name {pair[1].name}"
+            yield self._match((first, second), f"ablation/{pair[0].name}-{pair[1].name}", names)

@@ -1,0 +1,214 @@
+"""A network's outputs for one position, without a search.
+
+:class:`Glancing` asks the inference server while a search begins, one evaluation more: the raw numbers of an analysis.
+:func:`raw_evaluation` computes all outputs in float32 on the CPU, as people compare them: White's.
+"""
+
+import functools
+import math
+import threading
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.features.encoder import ENCODERS, Encoder, encode
+from engine.features.symmetry import symmetry_table
+from engine.go.board import META_SIZE
+from engine.go.geometry import BLACK, WHITE
+from engine.go.position import META_TO_MOVE, Position, legal_moves
+from engine.inference.server import InferenceServer
+from engine.inference.slots import Request, State
+from engine.nets.network import softmax
+from engine.nets.raw import RawNetwork, RawOutput
+from engine.play.player import Player
+from weights import NetworkPath
+
+SPREAD = 1.75
+"""The standard deviation of a score, in terms of what it would be if points changed hands each by itself: they do so
+in groups. KataGo's networks say 10 to 14 points on 7x7 and 30 on 19x19, both 1.6 to 1.9 times that."""
+POLL_S = 0.05
+"""How often it is asked whether outputs are still wanted"""
+OWNER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
+"""A point's owner as one character: the first is -1, the last 1, in equal steps. Source: CGOS's analysis format"""
+
+
+class Glance(NamedTuple):
+    """A network's outputs for a position; None = it has no such head."""
+
+    value_stm: float | None
+    """-1 to 1 for the side to move"""
+    score_stm: float | None
+    """lead in points, likewise"""
+    policy: np.ndarray | None
+    """float64[N*N+1] in policy order, pass last: probabilities of the legal moves; nan = illegal"""
+    ownership_black: np.ndarray | None
+    """float32[N*N] in policy order, 1 = Black's, -1 = White's"""
+
+
+NOTHING = Glance(None, None, None, None)
+
+
+class Glancing:
+    """A position on its way through the network. Threads: one."""
+
+    def __init__(self, server: InferenceServer, encoder: Encoder, position: Position, symmetry: int = 0) -> None:
+        """Ask; returns at once.
+
+        Args:
+            symmetry: under which the network sees the position.
+        Raises:
+            NetworkFailed: the server is closed.
+        """
+        self._server, self._position, self._symmetry = server, position, symmetry
+        planes, globals_ = inputs(encoder.name, position, symmetry)
+        self._request: Request = server.new_request(planes.shape[2], 1, planes.shape[1], globals_.shape[1])
+        self._request.state = State.FILLING
+        self._request.planes[:], self._request.globals[:], self._request.count = planes, globals_, 1
+        server.submit(self._request)
+        self._found: Glance | None = None
+
+    def outputs(self, deadline_s: float = math.inf) -> Glance:
+        """Wait for the outputs; :data:`NOTHING` if they have not come by then.
+
+        Args:
+            deadline_s: ``time.perf_counter`` from when on they are not waited for.
+        Raises:
+            NetworkFailed: the evaluation failed.
+        """
+        if self._found is None:
+            self._server.wait(self._request, deadline_s)
+            self._found = NOTHING if self._request.cancelled else self._read()
+        return self._found
+
+    def outputs_unless(self, interrupted: threading.Event, deadline_s: float, grace_s: float = 0.0) -> Glance:
+        """:meth:`outputs`, which are waited for no longer than ``grace_s`` once ``interrupted`` is set."""
+        while time.perf_counter() < deadline_s and not interrupted.is_set():
+            if self._request.done.wait(POLL_S):
+                break
+        return self.outputs(time.perf_counter() + grace_s)
+
+    def outputs_within(self, patience_s: float) -> Glance:
+        """The outputs if they come in this time: else :data:`NOTHING`, and where they never will; they may be asked for
+        again."""
+        if not self._request.done.wait(patience_s) or self._request.error is not None:
+            return NOTHING
+        return self.outputs()
+
+    def _read(self) -> Glance:
+        """The request's outputs, which are there."""
+        spec, request, position = self._server.spec, self._request, self._position
+        owners = ownership_of(BLACK, request.ownership[0], position, self._symmetry)
+        return Glance(
+            float(request.value[0]) if "value" in spec.heads else None,
+            float(request.score[0]) if "score" in spec.heads else None,
+            move_probabilities(request.policy[0], position, self._symmetry) if "policy" in spec.heads else None,
+            owners.astype(np.float32) if "ownership" in spec.heads else None,
+        )
+
+    def abandon(self) -> None:
+        """The outputs are not wanted any more."""
+        self._server.abandon(self._request)
+
+
+def score_stdev(ownership: np.ndarray | None) -> float | None:
+    """Standard deviation of the final score, which follows from how open the ownership is; None = not known.
+
+    Args:
+        ownership: float[N*N], -1 to 1, of either side.
+    """
+    if ownership is None:
+        return None
+    return SPREAD * math.sqrt(max(0.0, float(np.sum(1.0 - np.square(ownership.astype(np.float64))))))
+
+
+def owner_letters(ownership: np.ndarray) -> str:
+    """Ownership as text, a character of :data:`OWNER_LETTERS` a point.
+
+    Args:
+        ownership: float[N*N], -1 to 1.
+    """
+    steps = (np.clip(ownership.astype(np.float64), -1.0, 1.0) + 1.0) / 2.0 * (len(OWNER_LETTERS) - 1)
+    return "".join(OWNER_LETTERS[step] for step in steps.round().astype(int).tolist())
+
+
+def inputs(encoder_name: str, position: Position, symmetry: int) -> tuple[np.ndarray, np.ndarray]:
+    """One position as a network sees it under one symmetry: planes float32[1, C, N, N] and globals float32[1, G]."""
+    size, encoder = int(position.board.meta[META_SIZE]), ENCODERS[encoder_name]
+    planes = np.zeros((1, encoder.planes, size, size), np.float32)
+    globals_ = np.zeros((1, encoder.globals), np.float32)
+    encode(position, symmetry, encoder.new_scratch(size), planes[0], globals_[0])
+    return planes, globals_
+
+
+def move_probabilities(logits: np.ndarray, position: Position, symmetry: int) -> np.ndarray:
+    """Probabilities of the legal moves.
+
+    Args:
+        logits: float32[N*N+1] of the network, which saw the board under the symmetry; pass last.
+    Returns:
+        float64[N*N+1] in policy order; nan = illegal.
+    """
+    legal, found = np.zeros(len(logits), np.uint8), np.full(len(logits), np.nan)
+    legal_moves(position, position.meta[META_TO_MOVE], legal)
+    home = logits[symmetry_table(int(position.board.meta[META_SIZE]))[symmetry]]
+    found[legal == 1] = softmax(home[None, legal == 1])[0]
+    return found
+
+
+def ownership_of(color: int, ownership: np.ndarray, position: Position, symmetry: int) -> np.ndarray:
+    """Ownership from a colour's view, in policy order.
+
+    Args:
+        ownership: float[N, N] of the network, from the view of the side to move, under the symmetry.
+    """
+    home = symmetry_table(int(position.board.meta[META_SIZE]))[symmetry][:-1]
+    return ownership.reshape(-1)[home] * (1.0 if position.meta[META_TO_MOVE] == color else -1.0)
+
+
+class RawEvaluation(NamedTuple):
+    """A network's raw outputs; nan = it has no such head."""
+
+    output: RawOutput
+    """with win, loss, lead and score from White's view"""
+    policy: np.ndarray
+    """float64[N*N+1] in policy order, pass last: probabilities of the legal moves; nan = illegal"""
+    ownership_white: np.ndarray
+    """float64[N*N] in policy order, 1 = White's"""
+
+
+def raw_evaluation(network: RawNetwork, position: Position, symmetry: int, optimism: float) -> RawEvaluation:
+    """A network's outputs for a position shown under one symmetry (engine/features/symmetry.py).
+
+    Args:
+        optimism: see :meth:`engine.nets.raw.RawNetwork.ask`.
+    Raises:
+        ValueError: it does not play boards of this size; one line.
+    """
+    size = int(position.board.meta[META_SIZE])
+    output = network.ask(*inputs(network.spec.encoder, position, symmetry), optimism)
+    policy, ownership = np.full(size * size + 1, np.nan), np.full(size * size, np.nan)
+    if output.policy is not None:
+        policy = move_probabilities(output.policy, position, symmetry)
+    if output.ownership is not None:
+        ownership = ownership_of(WHITE, output.ownership.astype(np.float64), position, symmetry)
+    if position.meta[META_TO_MOVE] != WHITE:
+        output = output._replace(win=output.loss, loss=output.win, lead=-output.lead, score=-output.score)
+    return RawEvaluation(output, policy, ownership)
+
+
+def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -> RawEvaluation:
+    """:func:`raw_evaluation` of a player's position with a colour to move, by its network.
+
+    Raises:
+        ValueError: no network plays.
+    """
+    if player.network_path is None:
+        raise ValueError("there is no network to ask")
+    return raw_evaluation(_network(player.network_path), player.position_for(color), symmetry, optimism)
+
+
+@functools.lru_cache(maxsize=1)
+def _network(path: NetworkPath) -> RawNetwork:
+    """Read once, when it is first wanted."""
+    return RawNetwork(path)

@@ -1,0 +1,261 @@
+"""The files of a review, each written whole or not at all: page, annotated SGF, JSON, pictures, list of games.
+
+A page needs nothing else. Without scripts it is a report to read and to print; ``review.js`` adds the board to step
+through.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from engine import __version__
+from engine.go.geometry import BLACK, PASS, WHITE, index_of, to_sgf
+from engine.go.notation import color_letter
+from engine.go.sgf_tree import SgfTree
+from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
+from engine.insight.review.annotate import annotate
+from engine.insight.review.judgement import KINDS, PHASES, POINTS, Move, Score
+from engine.insight.review.review import NOTHING, Review, lead_text, mean_loss, standing
+from engine.insight.review.turns import Turn
+from engine.pictures.boards import LAYERS, board, diagram
+from engine.pictures.charts import game_chart
+from engine.pictures.drawing import png, stand_alone
+from engine.pictures.pages import page
+from engine.system.files import written_whole
+
+HERE = Path(__file__).parent
+INDEX = "index.html"
+LEAST_SCALE = 10.0
+"""Points or percent that a chart of leads or losses shows at least"""
+SHOWN_OF_A_LINE = 8
+"""Moves of a line in a diagram"""
+PAGE_CANDIDATES = 6
+"""Moves of a position that a page shows"""
+PAGE_LINE = 10
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is written beside the annotated SGF and the page."""
+
+    json: bool = False
+    svg: bool = False
+    png: bool = False
+    lines: int = 1
+    """variations for a move that was blamed"""
+    katrain: bool = True
+
+
+class Entry(NamedTuple):
+    """A game in the list of games."""
+
+    page: str
+    """file of its review"""
+    name: str
+    title: str
+    size: int
+    result: str
+    accuracies: tuple[float | None, float | None]
+    """Black's and White's"""
+    worst: str
+    """its most costly move, in words"""
+
+
+def write_review(folder: Path, review: Review, tree: SgfTree, wanted: Wanted) -> Entry:
+    """Write a review; returns what the list of games shows of it.
+
+    Args:
+        tree: the game's, into which the review is written.
+    Raises:
+        OSError: a file cannot be written; the message names it.
+        ImportError: PNG without matplotlib.
+    """
+    annotate(tree, review, wanted.lines, wanted.katrain)
+    files = {".html": page_of(review).encode(), ".sgf": tree.to_bytes()}
+    if wanted.json:
+        files[".json"] = (json.dumps(report_of(review), ensure_ascii=False) + "\n").encode()
+    for part, drawn in drawings(review).items() if wanted.svg or wanted.png else ():
+        if wanted.svg:
+            files[f"-{part}.svg"] = stand_alone(drawn).encode()
+        if wanted.png:
+            files[f"-{part}.png"] = png(drawn)
+    for ending, data in files.items():
+        with written_whole(folder / f"{review.name}{ending}") as unfinished:
+            unfinished.write_bytes(data)
+    return entry_of(review)
+
+
+def entry_of(review: Review) -> Entry:
+    """A review as the list of games shows it."""
+    summary, game = review.summary, review.game.record
+    worst = [f"move {move.number}, {review.amount(move.counted)}" for move in summary.costly[:1]] or [NOTHING]
+    accuracies = summary.whole[BLACK].accuracy, summary.whole[WHITE].accuracy
+    return Entry(f"{review.name}.html", review.name, review.title, review.size, game.result, accuracies, worst[0])
+
+
+def write_index(folder: Path, entries: Sequence[Entry]) -> None:
+    """Write the page that lists games.
+
+    Raises:
+        OSError: it cannot be written; the message names it.
+    """
+    with written_whole(folder / INDEX) as part:
+        part.write_text(page(HERE / "games.html", games=entries), encoding="utf-8")
+
+
+def page_of(review: Review) -> str:
+    """The page of a game."""
+    return page(
+        HERE / "review.html", review=review, drawings=drawings(review), data=page_data(review), kinds=KINDS,
+        board=board(review.size, LAYERS, "", 'id="board" tabindex="0"'), phases=PHASES,
+        lead_text=lead_text, mean_loss=mean_loss, standing=standing,
+    )  # fmt: skip
+
+
+def drawings(review: Review) -> dict[str, str]:
+    """The drawings of a review: its charts, the positions before its most costly moves, and the last one."""
+    last = len(review.moves)
+    rates = [(turn.number, 100 * turn.winrate_black) for turn in review.turns]
+    title = f"Black's win rate over {last} moves, at the end {rates[-1][1]:.0f}%"
+    marks: tuple[tuple[float, str], ...] = ((0, "W"), (50, "50%"), (100, "B"))
+    found: dict[str, str] = {"winrate": game_chart(title, last, (0, 100), marks, rates, attributes='id="g-winrate"')}
+    unit, is_points = ("Points", True) if review.unit == POINTS else ("Percent", False)
+    if is_points:
+        leads = [(turn.number, turn.lead_black or 0.0) for turn in review.turns]
+        most = scale([lead for _, lead in leads])
+        title = f"Black's lead in points over {last} moves, at the end {lead_text(leads[-1][1])}"
+        marks = ((most, f"B+{most:g}"), (0, "0"), (-most, f"W+{most:g}"))
+        found["lead"] = game_chart(title, last, (-most, most), marks, leads, attributes='id="g-lead"')
+    most, sign = scale([move.loss for move in review.moves if move.loss is not None]), "" if is_points else "%"
+    bars = [
+        (move.number, move.counted if move.color == BLACK else -move.counted, move.kind or 0)
+        for move in review.moves
+        if move.counted
+    ]
+    title = f"{unit} lost by each move, Black's upwards, White's downwards"
+    marks = ((most, f"B {most:g}{sign}"), (0, "0"), (-most, f"W {most:g}{sign}"))
+    found["loss"] = game_chart(title, last, (-most, most), marks, bars=bars, attributes='id="g-loss"')
+    found |= {f"move-{move.number}": _costly_diagram(review, move) for move in review.summary.costly}
+    return found | {"end": diagram(review.game.colors(last), f"The board after move {last}")}
+
+
+def scale(values: Sequence[float]) -> float:
+    """Where a chart ends: what holds 98% of the values, rounded up."""
+    sizes = sorted(abs(value) for value in values) or [0.0]
+    most = max(LEAST_SCALE, sizes[math.ceil(0.98 * len(sizes)) - 1])
+    step = 5 if most <= 50 else 10
+    return step * math.ceil(most / step)
+
+
+def _costly_diagram(review: Review, move: Move) -> str:
+    """The position before a costly move: the move crossed, and what was better with numbers."""
+    line = [point for better in review.better(move) for point in better[:SHOWN_OF_A_LINE]]
+    title = (
+        f"The board before move {move.number}. {review.words(move).replace(' ', ' played ')}, which lost"
+        f" {review.amount(move.counted)}. Better: {review.vertices(line) or 'nothing known'}."
+    )
+    played, *better = (-1 if point == PASS else int(index_of(point, review.size)) for point in (move.point, *line))
+    return diagram(review.game.colors(move.number - 1), title, better, move.color, played)
+
+
+def report_of(review: Review) -> dict[str, Any]:
+    """All of a review, for programs. Win rates are Black's from 0 to 1, leads and ownership Black's."""
+    game, summary = review.game, review.summary
+    return {
+        "program": f"Keima {__version__}",
+        "network": review.means.network,
+        "visits": review.means.visits,
+        "seconds": review.means.seconds,
+        "game": {
+            "name": review.name, "black": review.player(BLACK), "white": review.player(WHITE), "size": review.size,
+            "komi": game.komi, "rules": game.rules.name, "handicap": game.handicap, "result": game.record.result,
+            "date": game.record.details.get("DT", ""),
+        },
+        "unit": review.unit,
+        "thresholds": dict(zip(KINDS[1:], review.thresholds, strict=True)),
+        "players": {
+            color_letter(color): {
+                **_score(summary.whole[color]),
+                "phases": dict(zip(PHASES, map(_score, summary.phases[color]), strict=True)),
+                "mostCostly": [move.number for move in summary.costly_of[color]],
+            }
+            for color in (BLACK, WHITE)
+        },
+        "mostCostly": [move.number for move in summary.costly],
+        "moves": [_move(review, move) for move in review.moves],
+        "positions": [_position(review, turn) for turn in review.turns],
+    }  # fmt: skip
+
+
+def _score(score: Score) -> dict[str, Any]:
+    """How one player did."""
+    return {
+        "moves": score.moves, "accuracy": score.accuracy, "accuracyInterval": score.accuracies,
+        "meanLoss": score.mean_loss, "meanLossError": score.mean_loss_error,
+        "firstChoices": score.first_choices, "nearBest": score.near_best,
+        "kinds": dict(zip(KINDS, score.kinds, strict=True)),
+    }  # fmt: skip
+
+
+def _move(review: Review, move: Move) -> dict[str, Any]:
+    """One move."""
+    return {
+        "number": move.number, "color": color_letter(move.color), "move": review.vertex(move.point), "loss": move.loss,
+        "noise": move.noise, "countedLoss": move.counted, "winrateLoss": move.winrate_loss,
+        "course": None if move.course is None else round(move.course, 2),
+        "kind": None if move.kind is None else KINDS[move.kind], "isFirstChoice": move.is_first_choice,
+        "rank": move.rank, "policyRank": move.policy_rank, "prior": move.prior, "difficulty": move.difficulty,
+        "better": [[review.vertex(point) for point in line] for line in review.better(move, 3)] if move.counted else [],
+    }  # fmt: skip
+
+
+def _position(review: Review, turn: Turn) -> dict[str, Any]:
+    """One position."""
+    owners = turn.ownership_black
+    return {
+        "turn": turn.number, "toMove": color_letter(turn.to_move), "visits": turn.visits, "winrate": turn.winrate_black,
+        "lead": turn.lead_black, "leadStdev": turn.stdev,
+        "moves": [
+            {
+                "move": review.vertex(one.point), "visits": one.visits, "winrate": one.winrate_black,
+                "lead": one.lead_black, "prior": one.prior, "pv": [review.vertex(point) for point in one.line],
+            }
+            for one in turn.moves
+        ],
+        "ownership": None if owners is None else [round(float(value), 2) for value in owners],
+    }  # fmt: skip
+
+
+def page_data(review: Review) -> dict[str, Any]:
+    """What a page's script reads: short names, moves as policy indices, -1 = a pass; lines, which are most of a page,
+    as letters of SGF, two a move, ``..`` for a pass."""
+    return {
+        "size": review.size,
+        "unit": review.unit,
+        "thresholds": review.thresholds,
+        "kinds": KINDS,
+        "owners": OWNER_LETTERS,
+        "start": "".join(map(str, review.game.colors(0))),
+        "moves": [
+            {
+                "c": step.color, "i": step.index, "x": step.captured, "l": move.loss, "n": move.noise,
+                "f": int(move.is_first_choice),
+            }
+            for step, move in zip(review.game.steps, review.moves, strict=True)
+        ],
+        "turns": [
+            {
+                "c": turn.to_move, "w": round(100 * turn.winrate_black, 1), "s": turn.lead_black,
+                "o": None if turn.ownership_black is None else owner_letters(turn.ownership_black),
+                "m": [
+                    ["".join(to_sgf(point, review.size) or ".." for point in one.line[:PAGE_LINE]), one.visits,
+                     round(100 * one.winrate_black, 1), one.lead_black, round(100 * one.prior, 1)]
+                    for one in turn.moves[:PAGE_CANDIDATES]
+                ],
+            }
+            for turn in review.turns
+        ],
+    }  # fmt: skip

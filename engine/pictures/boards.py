@@ -1,0 +1,103 @@
+"""Go boards as SVG: the empty board, stones and marks on it, and diagrams of positions with numbered moves.
+
+Points are policy indices. Colours are the CSS variables of ``page.css``; ``board.js`` draws the same stones and marks
+in a browser.
+"""
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+from engine.go.geometry import BLACK, COLUMNS, EMPTY, other
+from engine.go.notation import color_letter, star_points
+from engine.pictures.drawing import svg
+
+CELL = 24
+"""Distance between two lines, in units of the drawing"""
+STONE_RADIUS = 11.2
+LAYERS = '<g id="owners"></g><g id="stones"></g><g id="marks"></g>'
+"""Groups that ``board.js`` fills"""
+
+
+def board(size: int, drawn: str, title: str, attributes: str = "") -> Markup:
+    """A board with coordinates, as an ``svg`` element.
+
+    Args:
+        drawn: SVG of what lies on it.
+        title: what it shows, for those who do not see it.
+    """
+    side = CELL * (size + 1)
+    return svg(side, side, _grid(size) + drawn, title, attributes)
+
+
+def _grid(size: int) -> str:
+    """An empty board: wood, lines, star points and coordinates."""
+    (left, top), (right, bottom) = centre(0, size), centre(size * size - 1, size)
+    side = CELL * (size + 1)
+    lines = "".join(
+        f"M{left:g} {top + CELL * n:g}H{right:g}M{left + CELL * n:g} {top:g}V{bottom:g}" for n in range(size)
+    )
+    drawn = [f'<rect width="{side}" height="{side}" rx="4" fill="var(--board)"/>']
+    drawn.append(f'<path d="{lines}" stroke="var(--line)" fill="none"/>')
+    drawn += [circle(row * size + column, size, 2.6, 'fill="var(--line)"') for row, column in star_points(size)]
+    drawn.append('<g fill="var(--line)" font-size="10" text-anchor="middle" aria-hidden="true">')
+    for n in range(size):
+        x, y = centre(n * size + n, size)
+        drawn.append(
+            f'<text x="{x:g}" y="{side - 5}">{COLUMNS[n]}</text><text x="10" y="{y + 3.5:g}">{size - n}</text>'
+        )
+    return "".join(drawn) + "</g>"
+
+
+def centre(index: int, size: int) -> tuple[float, float]:
+    """Where a point is drawn: labels are on the left and below."""
+    row, column = divmod(index, size)
+    return CELL * (column + 1.5), CELL * (row + 1)
+
+
+def circle(index: int, size: int, radius: float, style: str) -> str:
+    """A circle around a point."""
+    x, y = centre(index, size)
+    return f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" {style}/>'
+
+
+def label(index: int, size: int, text: str, ink: str) -> str:
+    """A word on a point."""
+    x, y = centre(index, size)
+    return f'<text x="{x:g}" y="{y + 4:g}" font-size="11" text-anchor="middle" fill="{ink}">{escape(text)}</text>'
+
+
+def stone(index: int, size: int, color: int, text: str = "") -> str:
+    """A stone, with a word on it."""
+    own, ink = color_letter(color).lower(), color_letter(other(color)).lower()
+    style = f'fill="var(--stone-{own})" stroke="var(--edge)" stroke-width=".7"'
+    return circle(index, size, STONE_RADIUS, style) + (label(index, size, text, f"var(--stone-{ink})") if text else "")
+
+
+def diagram(
+    colors: Sequence[int], title: str, line: Sequence[int] = (), to_move: int = BLACK, played: int = -1
+) -> Markup:
+    """A position, as an ``svg`` element.
+
+    Args:
+        colors: of all points.
+        title: as of :func:`board`.
+        line: moves to be shown with numbers from 1, in turns; -1 = a pass.
+        to_move: colour of the line's first move.
+        played: a move to be shown as a cross, or as a ring where the line has it; -1 = none.
+    """
+    size = math.isqrt(len(colors))
+    stones = {at: (color, "") for at, color in enumerate(colors) if color != EMPTY}
+    for number, index in enumerate(line, 1):
+        if index >= 0:
+            stones.setdefault(index, (to_move, str(number)))
+        to_move = other(to_move)
+    drawn = [stone(at, size, color, text) for at, (color, text) in stones.items()]
+    if played in stones:
+        drawn.append(circle(played, size, STONE_RADIUS, 'fill="none" stroke="var(--k5)" stroke-width="2.4"'))
+    elif played >= 0:
+        x, y = centre(played, size)
+        lines = f"M{x - 5:g} {y - 5:g}L{x + 5:g} {y + 5:g}M{x + 5:g} {y - 5:g}L{x - 5:g} {y + 5:g}"
+        drawn.append(f'<path d="{lines}" stroke="var(--k5)" stroke-width="2.4" fill="none"/>')
+    return board(size, "".join(drawn), title)

@@ -1,0 +1,139 @@
+"""SVG drawings: elements for pages, files of their own, and PNG.
+
+Drawings name their colours as the variables of ``page.css``, which a page sets by its theme. They consist of ``rect``,
+``circle``, ``path`` with the commands M, L, H, V and Z, ``text``, ``g`` and ``svg`` alone: all that :func:`png` knows.
+PNG needs matplotlib, which comes with the extra ``train``.
+"""
+
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.path import Path as Outline
+
+LIGHT = (Path(__file__).parent / "page.css").read_text(encoding="utf-8").partition("}")[0] + "}"
+"""The rule of ``page.css`` that sets the colours of the light theme"""
+COLORS = dict(re.findall(r"--([\w-]+):([^;}]+)", LIGHT))
+PIXELS = 2
+"""Of a PNG, for each unit of the drawing"""
+
+
+def svg(width: float, height: float, drawn: str, title: str = "", attributes: str = "") -> Markup:
+    """An ``svg`` element.
+
+    Args:
+        title: what it shows, for those who do not see it.
+    """
+    said = f"<title>{escape(title)}</title>" if title else ""
+    return Markup(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" font-size="11" role="img"'
+        f" {attributes}>{said}{drawn}</svg>"
+    )
+
+
+def stand_alone(drawing: str) -> str:
+    """A drawing as an SVG file of its own, on paper, since viewers may be dark."""
+    head, rest = drawing.split(">", 1)
+    width, _ = size_of(drawing)
+    paper = '<rect width="100%" height="100%" fill="var(--paper)"/>'
+    style = f"<style>{LIGHT}svg{{font-family:sans-serif}}</style>"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head} width="{width:g}">{style}{paper}{rest}\n'
+
+
+def check_png() -> None:
+    """See to it that PNG can be written, before hours go into what it shows.
+
+    Raises:
+        ValueError: without matplotlib; one line.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise ValueError("PNG needs matplotlib: pip install matplotlib beside Keima") from error
+
+
+def png(drawing: str) -> bytes:
+    """A drawing as PNG.
+
+    Raises:
+        ImportError: without matplotlib.
+    """
+    from matplotlib.figure import Figure
+
+    root, written = ElementTree.fromstring(drawing), io.BytesIO()
+    width, height = size_of(drawing)
+    figure = Figure((width * PIXELS / 72, height * PIXELS / 72), dpi=72, facecolor=COLORS["paper"])
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
+    axes.set_axis_off()
+    _draw(axes, root, {}, (0.0, 0.0))
+    figure.savefig(written, format="png")
+    return written.getvalue()
+
+
+def size_of(drawing: str) -> tuple[float, float]:
+    """Width and height of a drawing, in its units."""
+    width, height = ElementTree.fromstring(drawing).attrib["viewBox"].split()[2:]
+    return float(width), float(height)
+
+
+def _draw(axes: "Axes", parent: ElementTree.Element, inherited: dict[str, str], corner: tuple[float, float]) -> None:
+    """Draw the children of an element onto axes that count in the drawing's units.
+
+    Args:
+        inherited: attributes of the elements around it.
+        corner: where its own coordinates begin.
+    """
+    from matplotlib.patches import Circle, PathPatch, Rectangle
+    from matplotlib.transforms import Affine2D
+
+    for element in parent:
+        style = inherited | element.attrib
+        number = {name: float(value) for name, value in element.attrib.items() if re.fullmatch(r"-?[\d.]+", value)}
+        x, y = number.get("x", 0.0), number.get("y", 0.0)
+        look: dict[str, Any] = {
+            "transform": Affine2D().translate(*corner) + axes.transData, "alpha": float(style.get("opacity", 1)),
+            "zorder": len(axes.get_children()),
+        }  # fmt: skip
+        shape = look | {
+            "facecolor": _color(style.get("fill", "black")), "edgecolor": _color(style.get("stroke", "none")),
+            "linewidth": PIXELS * float(style.get("stroke-width", 1)),
+        }  # fmt: skip
+        match element.tag.rpartition("}")[2]:
+            case "rect":
+                axes.add_patch(Rectangle((x, y), number["width"], number["height"], **shape))
+            case "circle":
+                axes.add_patch(Circle((number["cx"], number["cy"]), number["r"], **shape))
+            case "path" if "visibility" not in style:
+                axes.add_patch(PathPatch(_outline(style["d"]), **shape))
+            case "text":
+                look |= {"color": _color(style.get("fill", "black")), "weight": style.get("font-weight", "normal")}
+                look |= {"ha": {"middle": "center", "end": "right"}.get(style.get("text-anchor", ""), "left")}
+                axes.text(x, y, element.text or "", fontsize=PIXELS * float(style.get("font-size", 11)), **look)
+            case "g" | "svg":
+                _draw(axes, element, style, (corner[0] + x, corner[1] + y))
+
+
+def _color(value: str) -> str:
+    return COLORS[value[6:-1]] if value.startswith("var(") else value
+
+
+def _outline(text: str) -> "Outline":
+    """A path from the text of its ``d``."""
+    from matplotlib.path import Path as Outline
+
+    codes = {"M": Outline.MOVETO, "Z": Outline.CLOSEPOLY}
+    x, y, found = 0.0, 0.0, []
+    for command, numbers in re.findall(r"([MLHVZ])([^MLHVZ]*)", text):
+        values = [float(number) for number in numbers.split()]
+        if command == "V":
+            y = values[0]
+        elif values:
+            x, y = values[0], (*values, y)[1]
+        found.append(((x, y), codes.get(command, Outline.LINETO)))
+    return Outline([place for place, _ in found], [code for _, code in found])

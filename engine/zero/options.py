@@ -1,0 +1,164 @@
+"""The options of ``keima zero``: loop, ladder, network, and a recipe of them for each board size.
+
+Sources: AGZ = Silver et al., "Mastering the game of Go without human knowledge", 2017, Methods; KG = Wu, "Accelerating
+Self-Play Learning in Go", 2019 (arXiv 1902.10565), and KataGo's ``SelfplayTraining.md`` and ``synchronous_loop.sh``.
+"""
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from engine.config import TrainOptions
+from engine.config.declaration import Checked, option
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.train.window import window_rows
+
+WEIGHTS = tuple(item.name for item in fields(TrainOptions) if item.name.endswith("_weight"))
+LEARNING = (
+    *("optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "workers"),
+    *(name for name in WEIGHTS if name not in ("result_weight", "decided_weight")),
+)
+"""Options of training that say something here: the two weights left out are of results and labels that others gave"""
+
+
+@dataclass(frozen=True)
+class ZeroOptions(Checked):
+    """How self-play and training take turns."""
+
+    heading = "The loop"
+    first_rows: int = option(10_000, "rows that the network with random weights plays before any training", low=1)
+    rows: int = option(5_000, "rows that each later network plays before the next one is trained", low=1)
+    samples: float = option(
+        4.0, "mean number of times that a row is trained on (KG: 4, small loops at most 8)", low=0.01, high=100.0
+    )
+    batch: int = option(128, "positions in a training step", low=1, high=65536)
+    window: int = option(20_000, "rows up to which the training window holds all rows (KG c)", low=1)
+    window_power: float = option(0.65, "exponent of the window's growth beyond that size (KG alpha)", low=0.01, high=1)
+    window_slope: float = option(
+        0.4, "rows that the window then grows by for each new row (KG beta)", low=0.0, high=1.0
+    )
+    fair_komi: bool = option(True, "move the mean komi of self-play towards what its games found fair (after KG)")
+    first_sensible: float = option(
+        2.0, "sensible while the network is random, so that its games are played out (Minigo)", low=0.0, high=2.0
+    )
+    first_visits: float = option(
+        0.25, "share of the visits while the network is random: its searches find little, its games teach ownership",
+        low=0.0, high=1.0,
+    )  # fmt: skip
+    resigns: bool = option(
+        False, "resign below the value at which fewer than 5% of the games that are played out are resigned wrongly "
+        "(AGZ); a resigned game has no ownership and no score, so small boards do without (KG: never)",
+    )  # fmt: skip
+    gate: float = option(
+        0.0,
+        "share of games against the last player that a network must win to play next; 0 = no gate (AGZ: 0.55)",
+        low=0.0,
+        high=1.0,
+    )
+    gate_games: int = option(100, "games of a network at the gate", low=2)
+    cooldown: float = option(
+        0.15, "share of --minutes at the end in which the learning rate is a tenth (KG)", low=0.0, high=1.0
+    )
+    side_by_side: str = option(
+        "auto", "play games of the next turn while the network is trained, with the network before; auto: on a GPU, "
+        "and with actors of Ray", choices=("auto", "on", "off"),
+    )  # fmt: skip
+    at_once: int = option(32, "games in a batch; two or three batches play at once", low=1, high=4096)
+    disk_gib: float = option(
+        10.0,
+        "disk space for rows; beyond it the oldest rows outside the window are deleted",
+        low=0.0,
+        high=1e6,
+        unit="GiB",
+    )
+
+    def window_of(self, rows: int) -> int:
+        """Rows to train on when there are ``rows`` in all."""
+        return window_rows(rows, self.window, self.window_power, self.window_slope)
+
+
+@dataclass(frozen=True)
+class LadderOptions(Checked):
+    """Matches that measure the networks of a run."""
+
+    heading = "The ladder"
+    ladder_share: float = option(
+        0.05, "share of the time for matches against random moves and earlier networks; 0 = none", low=0.0, high=0.9
+    )
+    ladder_games: int = option(40, "games of a ladder match", low=2)
+    ladder_visits: int = option(
+        16, "visits of the networks' searches in matches, against GNU Go too; 1 = policy only", low=1, high=30000
+    )
+    gnugo_share: float = option(0.03, "share of the time for matches against GNU Go", low=0.0, high=0.9)
+    gnugo_games: int = option(10, "games of a match against GNU Go", low=2)
+    gnugo_level: int = option(10, "level of GNU Go", low=0, high=10)
+
+
+@dataclass(frozen=True)
+class NetworkShape(Checked):
+    """Shape of a new network; every recipe sets it."""
+
+    heading = "The network"
+    blocks: int = option(6, "residual blocks of a new network", low=1)
+    channels: int = option(64, "channels of a new network", low=1)
+    reply: int = option(1, "1 = outputs for training alone predict the opponent's reply (KG); 0 = none", low=0, high=1)
+
+
+SHAPE = tuple(item.name for item in fields(NetworkShape))
+
+
+@dataclass(frozen=True)
+class ZeroConfig:
+    """All options of a run."""
+
+    loop: ZeroOptions
+    play: SearchPlayOptions
+    train: TrainOptions
+    shape: dict[str, int]
+    """of a new network"""
+    ladder: LadderOptions = field(default_factory=LadderOptions)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Options by group, for the manifest; they stay in force at a later start unless it sets them."""
+        learning = {name: getattr(self.train, name) for name in LEARNING}
+        return {"loop": asdict(self.loop), "play": asdict(self.play), "train": learning, "ladder": asdict(self.ladder)}
+
+
+GUMBEL: dict[str, Any] = {"candidates": 8, "visits": 16, "full_share": 1.0}
+"""At equal time on 7x7 ahead of playout caps and fixed visits (docs/lab/2026-11-25-ways-of-searching.md)"""
+
+# On 9x9 fast searches find two of three moves: twice as many results for the value, at the same strength of the policy
+# (docs/lab/2026-11-26-caps-and-gumbel.md).
+RECIPES: dict[int, dict[str, Any]] = {
+    5: {
+        **GUMBEL, "blocks": 4, "channels": 32, "first_rows": 4_000, "rows": 3_000, "window": 8_000,
+        "batch": 128, "at_once": 64, "rate": 2e-3, "warmup": 100, "ema": 0.99,
+    },
+    7: {
+        **GUMBEL, "blocks": 4, "channels": 48, "first_rows": 8_000, "rows": 6_000, "window": 16_000,
+        "temperature": 0.65, "early_share": 0.03, "batch": 128, "at_once": 48, "rate": 2e-3, "warmup": 200,
+        "ema": 0.995, "cooldown": 0.25, "ladder_share": 0.03, "gnugo_share": 0.02,
+    },
+    9: {
+        **GUMBEL, "blocks": 6, "channels": 64, "full_share": 0.33, "fast_visits": 6, "first_rows": 10_000,
+        "rows": 10_000, "window": 25_000, "batch": 128, "at_once": 32, "rate": 1e-3, "warmup": 300, "ema": 0.998,
+    },
+    13: {
+        "blocks": 6, "channels": 96, "visits": 128, "fast_visits": 24, "first_rows": 20_000, "rows": 20_000,
+        "window": 50_000, "batch": 128, "at_once": 32, "warmup": 300, "ema": 0.999,
+    },
+    19: {
+        "blocks": 10, "channels": 128, "visits": 600, "fast_visits": 100, "first_rows": 100_000, "rows": 50_000,
+        "window": 250_000, "window_power": 0.75, "batch": 256, "at_once": 64, "warmup": 1000, "ema": 0.999,
+    },
+}  # fmt: skip
+"""By the largest board they are for: settings that differ from the declared defaults, by their names"""
+KOMI = {2: 1.0, 3: 9.0, 4: 2.0, 5: 24.0, 6: 4.0, 7: 9.0}
+"""At which two equal sides have equal chances, or nearly; 7 on other boards. Black takes all of 5x5: its 25 would leave
+nothing to win."""
+
+
+def recipe_for(size: int) -> dict[str, Any]:
+    """The recipe of a board size: that of the next larger board, or of the largest, at the komi of its own size."""
+    recipe = next((recipe for largest, recipe in RECIPES.items() if size <= largest), RECIPES[max(RECIPES)])
+    return {"komi": KOMI.get(size, 7.0), "reply": 1} | recipe

@@ -1,0 +1,246 @@
+"""``keima zero``: AlphaGo Zero from random play, by one command; the loop itself is :mod:`engine.zero.loop`."""
+# ruff: noqa: E402
+
+from gtp.startup import calm_openmp
+
+# Before torch is imported. Steps on small boards are short, and threads that spin where they wait for each other take
+# ten times the processor's time as soon as anything else runs: 213 ms a step instead of 21 on 5x5.
+calm_openmp()
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from engine.config import TrainOptions
+from engine.config.declaration import sections
+from engine.features.encoder import KEIMA
+from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.nets.on_device import choose_device
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.system.crew import StopOnSignal
+from engine.system.files import alone_in
+from engine.train.ranks import own_cores
+from engine.train.turns import first_network
+from engine.zero.ladder import Ladder
+from engine.zero.loop import MANIFEST, Zero
+from engine.zero.networks import NETWORK
+from engine.zero.options import LEARNING, SHAPE, LadderOptions, NetworkShape, ZeroConfig, ZeroOptions, recipe_for
+from engine.zero.page import write_page
+from engine.zero.self_play import compile_self_play, is_compiled
+from engine.zero.turn import Progress
+from gtp.cli.arguments import Number, Whole
+from gtp.cli.options import CrewOptions, GroupedCommand, options_from, options_of, ray_options, refusing
+from gtp.cli.settings import read_settings, render
+from gtp.cli.terminal import INTERRUPTED, one_line_errors, say
+from weights import find
+
+KNOWN = {
+    kind: [item for _, items in sections(kind) for item in items if kind is not TrainOptions or item.name in LEARNING]
+    for kind in (NetworkShape, ZeroOptions, SearchPlayOptions, TrainOptions, LadderOptions)
+}
+RECIPE = [(kind.heading, items) for kind, items in KNOWN.items()]
+"""All settings of a recipe, under headings"""
+TITLE = (
+    "Recipe of keima zero, complete. Give it, or some lines of it, with --recipe FILE;",
+    "options of the command line override it.",
+)
+RECIPE_ONLY = {
+    *("first_sensible", "first_visits", "sensible", "window", "window_power", "window_slope"),
+    *(item.name for item in KNOWN[LadderOptions]),
+}
+"""Settings without an option of the command line"""
+SHOWN = {
+    *("blocks", "channels", "rows", "samples", "batch", "gate", "at_once", "disk_gib"),
+    *("rules", "visits", "full_share", "komi", "seed", "rate"),
+}
+"""Settings whose options the help lists; the command line takes the others too"""
+MINUTES_HELP = "minutes after which the run stops; 0 = never"
+RECIPE_HELP = "TOML file of settings that override the recipe of the board size"
+DRY_RUN_HELP = "print the whole recipe of the run, each setting with its meaning, and end"
+CONSTANT = {"schedule": "constant"}
+"""The loop sets the learning rate of each turn"""
+CHUNK_TABLES = 2
+"""Games that an actor of Ray gets at once, in batches of --at-once; larger chunks keep batches full at their end"""
+PAGE_S = 20.0
+"""Between two drawings of the page without a new measurement"""
+LINES_S = 30.0
+"""Between two status lines where standard error is not a terminal"""
+
+
+def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: the options of the settings; those in :data:`RECIPE_ONLY` are refused with a hint."""
+    for kind in (TrainOptions, SearchPlayOptions, ZeroOptions, NetworkShape):
+        names = {item.name for item in KNOWN[kind]} - RECIPE_ONLY - {"size", "reply"}
+        function = options_of(kind, *names, hidden=names - SHOWN)(function)
+    return refusing(sorted(RECIPE_ONLY), _moved)(function)
+
+
+def _moved(name: str) -> str:
+    """How to set what is no option any more."""
+    return f"--{name} is a setting of the recipe: write {name} = VALUE into a file for --recipe (--dry-run prints one)"
+
+
+@click.command("zero", cls=GroupedCommand)
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the run")
+@click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the folder's, else 9", help="board size")
+@click.option("--recipe", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=RECIPE_HELP)
+@click.option("--start", metavar="NETWORK", help="network (name or file) to begin with instead of random weights")
+@click.option("--minutes", default=0.0, type=Number(0), metavar="MINUTES", help=MINUTES_HELP)
+@click.option("--turns", default=0, type=Whole(0), help="networks that the whole run makes; 0 = any")
+@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+@click.option("--threads", default=0, type=Whole(0), help="processors that self-play and training take; 0 = all")
+@click.option("--dry-run", is_flag=True, help=DRY_RUN_HELP)
+@settings_options
+@ray_options
+@click.pass_context
+def zero(
+    ctx: click.Context, /, out: Path, size: int | None, recipe: Path | None, start: str | None, dry_run: bool,
+    **rest: Any,
+) -> None:  # fmt: skip
+    """Learn Go from nothing but self-play: AlphaGo Zero.
+
+    From random weights to a network that plays: it plays itself by search, learns from its searches, and plays again.
+    --size chooses a recipe of some 70 settings, which --dry-run prints: their defaults below may differ. Those not
+    listed here are set in a file for --recipe. The folder's index.html shows the progress of the run, its
+    network.safetensors plays. The same command resumes a stopped run; settings that are not given stay as they were.
+
+    \b
+        keima zero --size 9 --out runs/zero-9
+        keima gtp --weights runs/zero-9/network.safetensors
+    """
+    console = Console(stderr=True)
+    with one_line_errors(RuntimeError):
+        before = _manifest(out)
+        chosen = {name for name in rest if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+        if start and (wrong := [name for name in SHAPE if name in chosen]):
+            raise ValueError(f"--start has a shape of its own: leave out --{wrong[0]}")
+        given = read_settings(recipe, RECIPE) if recipe else {}
+        given = {name: value for name, value in given.items() if not start or name not in SHAPE}
+        size = size or given.get("size") or (before["options"]["size"] if before else 9)
+        config = config_of(size, given | {name: rest[name] for name in chosen}, before)
+        first = find(start) if start else None
+        if dry_run:
+            model, _ = first_network(config.shape, size, first, config.play.seed)
+            values = {name: value for group in config.settings.values() for name, value in group.items()}
+            click.echo(render(asdict(model.shape) | values, RECIPE, TITLE), nl=False)
+            return
+        try:
+            with alone_in(out):
+                _run(out, config, first, console, **{name: rest[name] for name in RUN_OPTIONS})
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+
+
+RUN_OPTIONS = ("minutes", "turns", "device", "threads", "crew")
+
+
+def _manifest(out: Path) -> dict[str, Any]:
+    """The manifest of a folder's run; empty if there is none.
+
+    Raises:
+        ValueError: the file is not such a manifest; one line.
+    """
+    path = out / MANIFEST
+    if not path.exists():
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return {name: dict(found[name]) for name in ("options", "shape", "settings")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not the record of keima zero ({error})") from error
+
+
+def config_of(size: int, given: dict[str, Any], before: dict[str, Any]) -> ZeroConfig:
+    """The options of a run: those given now, else those of its last start, else the recipe's, else the defaults.
+
+    Args:
+        before: the manifest of the folder's run; empty for a new one.
+    Raises:
+        ValueError: they contradict each other; one line.
+    """
+    known = {name: value for group in before.get("settings", {}).values() for name, value in group.items()}
+    values = (known | before["shape"] if before else recipe_for(size)) | given | {"size": size}
+    shape = {name: values[name] for name in before.get("shape", SHAPE)}
+    train = {name: value for name, value in values.items() if name in LEARNING} | CONSTANT
+    return ZeroConfig(
+        options_from(ZeroOptions, values), options_from(SearchPlayOptions, values), options_from(TrainOptions, train),
+        shape, options_from(LadderOptions, values),
+    )  # fmt: skip
+
+
+def _run(
+    out: Path, config: ZeroConfig, first: Path | None, console: Console, *, minutes: float, turns: int, device: str,
+    threads: int, crew: CrewOptions,
+) -> None:  # fmt: skip
+    """Run the loop with a status line."""
+    chosen, cores = choose_device(device, threads), threads or own_cores()
+    shown = TerminalProgress(console)
+    with ExitStack() as stack, shown.bar:
+        actors = crew.open(stack, CHUNK_TABLES * config.loop.at_once) if crew.ray else None
+        if not is_compiled(KEIMA.name):
+            shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
+            compile_self_play(KEIMA.name)
+        ladder = Ladder(out, config.ladder)
+        run = Zero(out, config, chosen, cores, first, shown, ladder, minutes, actors)
+        shown.draw = lambda status: write_page(run, ladder.matches, status)
+        shown.measured()
+        say(
+            console, f"{out}: turn {run.turn.number}, network {run.turn.network}, {run.seconds / 60:.0f} minutes so far"
+        )
+        say(console, run.learner.shards.said)
+        with StopOnSignal(run.stop):
+            run.run(turns)
+        shown.status = "stopped; the same command resumes"
+        shown.measured()
+    say(console, f"stopped at turn {run.turn.number} after {run.seconds / 60:.1f} minutes; the same command resumes")
+    say(console, f"the newest network: {out / NETWORK}")
+
+
+class TerminalProgress(Progress):
+    """A status line on the terminal, which shows within ``bar``, and the page with the same words."""
+
+    def __init__(self, console: Console) -> None:
+        columns = (
+            TextColumn("{task.fields[phase]}"), BarColumn(bar_width=20), TextColumn("{task.fields[count]}"),
+            TimeElapsedColumn(), TextColumn("{task.fields[words]}"),
+        )  # fmt: skip
+        self.console, self.status = console, ""
+        self.draw: Callable[[str], None] = lambda status: None
+        """writes the page with a status"""
+        self.bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self.bar.add_task("", phase="", count="", words="")
+        self._phase = ""
+        self._said_s = self._drawn_s = 0.0
+
+    def at(self, phase: str, done: float, total: float, words: str) -> None:
+        """See :class:`engine.zero.turn.Progress`."""
+        count = f"{done:,.0f}/{total:,.0f}" if total > 1 else ""
+        is_due = phase != self._phase or time.monotonic() - self._said_s > LINES_S
+        if phase != self._phase:
+            self.bar.reset(self._task)
+        self._phase, self.status = phase, " ".join(filter(None, (f"{phase}:", count, words)))
+        self.bar.update(self._task, completed=done, total=total, phase=phase, count=count, words=words)
+        if is_due and not self.console.is_terminal:
+            self._said_s = time.monotonic()
+            say(self.console, self.status)
+        if time.monotonic() - self._drawn_s > PAGE_S:
+            self.measured()
+
+    def say(self, line: str) -> None:
+        """See :class:`engine.zero.turn.Progress`."""
+        say(self.console, line)
+
+    def measured(self) -> None:
+        """See :class:`engine.zero.turn.Progress`; draws the page."""
+        self._drawn_s = time.monotonic()
+        self.draw(self.status)
