@@ -180,4 +180,4 @@ def test_the_command_makes_positions(start, tmp_path):
     assert done.exit_code == 0 and " positions of " in done.stderr, done.output
     words[5] = str(tmp_path / "late")
     done = CliRunner().invoke(main, [*words, "--positions", "8", "--latest", "500", "--limit", "40"])
-    assert done.exit_code == 0 and "were over before move U" in done.stderr, done.output
+    assert done.exit_code == 0 and "ended before move U" in done.stderr, done.output

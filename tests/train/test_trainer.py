@@ -318,7 +318,7 @@ def test_broken_shard_is_one_clear_error(tmp_path):
         (["--device", "abacus"], "expected auto, cpu, mps, cuda"),
         (["--start", "nowhere"], "nowhere"),
         (["--teacher", "nowhere"], "nowhere"),
-        (["--komi", "7"], "there is no --teacher"),
+        (["--komi", "7"], "--rules and --komi need --teacher"),
         (["--blocks", "0"], "blocks"),
         (["--start", "small", "--size", "9"], "the shape has unknown size"),
         ([], "no training data"),
@@ -360,7 +360,7 @@ def test_a_teacher_with_all_heads_leaves_nothing_to_work_out_of_last_boards(tmp_
     for name, more, is_told in (("half", [], False), ("all", ["--teacher-share", "1", *shown], True)):
         result = CliRunner().invoke(train, [*command, "--out", str(tmp_path / name), *more])
         assert result.exit_code == 0, result.output
-        assert ("score and ownership are known of" in result.output) != is_told
+        assert ("score and ownership are known for" in result.output) != is_told
     record = load_model(tmp_path / "all" / "network.safetensors")[2]
     assert record["shown"]["komi"] == {"5.5..9.5": 3.0, "usual": 1.0}
     assert record["shown"]["rules"] == {"chinese": 1.0}
