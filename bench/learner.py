@@ -57,7 +57,11 @@ TRAINING = (
 )  # fmt: skip
 MEAN_SHARES = (0.3, 0.6)
 """of the shipped network in the means that are measured beside the trained one"""
-MEASURED = ("value_mse", "top1", "reached/value_difference", "reached/top1", "reached/policy_kl")
+MEASURED = {
+    "value_mse": "value_mse", "top1": "top1", "reached/value_difference": "value_mse/19",
+    "reached/top1": "teacher_top1/19", "reached/policy_kl": "policy_kl/19",
+}  # fmt: skip
+"""Metrics of a network, and their names in the report of ``keima evaluate``"""
 
 
 @dataclass(frozen=True)
@@ -261,13 +265,9 @@ class Learner:
 
 
 def _measured(report: Path) -> dict[str, float]:
-    """The metrics of a report of ``keima evaluate``, by the names of :data:`MEASURED`."""
+    """The metrics of a report of ``keima evaluate``."""
     found = json.loads(report.read_text(encoding="utf-8"))
-    return {
-        "value_mse": found["value_mse"], "top1": found["top1"],
-        "reached/value_difference": found["value_mse/19"], "reached/top1": found["teacher_top1/19"],
-        "reached/policy_kl": found["policy_kl/19"],
-    }  # fmt: skip
+    return {name: found[key] for name, key in MEASURED.items()}
 
 
 def _badness(found: dict[str, float]) -> float:

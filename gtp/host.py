@@ -28,6 +28,8 @@ class Host:
         """set by a command: the session ends with its answer"""
         self.sigint_interrupts = False
         """set by a command: SIGINT ends the running command, no longer the session"""
+        self.draws_live = False
+        """set by a command: searches are drawn on GoGui's board"""
         self._player: Player | None = None
         self._failure = ""
         self.read_s = 0.0

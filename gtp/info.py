@@ -16,13 +16,15 @@ gtp2ogs reads of its standard error; for CGOS, zakki/cgos, wiki page "GTP tourna
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.go.points import to_vertex
+from weights import NetworkPath, files_of
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.inference.server import InferenceServer
     from engine.insight.analyses import Analysis
     from engine.search.report import MoveReport, Report
 
@@ -208,3 +210,23 @@ def _lead(score: float | None, stdev: float | None) -> str:
 def vertices(points: Iterable[int], size: int) -> str:
     """Points as GTP writes them, in one line; a pass in lower case, as analysing clients know it."""
     return " ".join(to_vertex(point, size) for point in points)
+
+
+def described(network: NetworkPath | None, server: "InferenceServer | None") -> list[dict[str, Any]]:
+    """KataGo's description of each file of a network; none where rollouts play alone."""
+    from engine.nets.files.header import recognise
+
+    files = files_of(network)
+    if server is None:
+        return []
+    return [
+        {
+            "name": str(file),
+            "internalName": recognise(file).network if len(files) > 1 else server.spec.name,
+            "maxBatchSize": server.max_batch,
+            "usesHumanSLProfile": False,
+            "version": recognise(file).version,
+            "usingFP16": "auto",
+        }
+        for file in files
+    ]

@@ -42,8 +42,8 @@ do: a person or a GUI wants to end, and the command is cut short."""
 REFUSAL_S = 1.0
 """How long a program that cannot start takes to refuse the commands it has read."""
 STATUS_FAILED = 1
-ENDED = "the end was asked for before the engine was ready"
-UNREAD = "the replies are no longer read"
+ENDED = "the session ended before the engine was ready"
+UNREAD = "the client no longer reads the replies"
 IN, OUT = "<", ">"
 LineLog = Callable[[str, str], None]
 """Keeps a text that came in (``IN``) or went out (``OUT``)"""

@@ -99,10 +99,10 @@ def tiny_network(tmp_path_factory) -> Path:
     from engine.features.encoder import KEIMA
     from engine.nets.architectures.resnet import ResNet, ResNetShape
     from engine.nets.files.checkpoint import save_network
-    from engine.nets.network import NetworkSpec
+    from engine.nets.network import HEADS, NetworkSpec
 
     path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
-    spec = NetworkSpec("tiny", KEIMA.name, 7, 9, has_score=True, has_ownership=True)
+    spec = NetworkSpec("tiny", KEIMA.name, 7, 9, tuple(HEADS))
     with torch.random.fork_rng():
         torch.manual_seed(1)
         network = ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8))

@@ -22,7 +22,7 @@ UNKNOWN = "only-declared"
 
 def value_loss(options):
     targets = {"value": torch.tensor([1.0]), "value_weight": torch.tensor([1.0])}
-    combined_loss(RawHeads(value_logit=torch.tensor([0.3])), targets, options)
+    combined_loss(RawHeads(value=torch.tensor([0.3])), targets, options)
 
 
 USES = {

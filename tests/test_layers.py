@@ -27,7 +27,7 @@ STANDARD_LIBRARY_ONLY = (
 ONLY_IN = {
     ("torch", "safetensors"): ("engine.nets", "engine.inference", "engine.train", "gtp.cli", "bench"),
     ("click", "rich"): ("gtp.cli", "bench"),
-    ("ray",): ("engine.system.crew",),
+    ("ray",): ("engine.system.on_ray",),
     ("jinja2", "markupsafe", "matplotlib"): ("engine.pictures",),
 }
 """Packages, and where alone they may be imported"""

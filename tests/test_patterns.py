@@ -16,8 +16,8 @@ SCREENED = (20, 100, 500, 4000)
 WORST = 4
 """Kinds that are given the full length"""
 EXEMPT = {
-    ("bench.strength.suites", "pattern"): "the suite's author wrote it, and the engine under test the answer",
-    ("bench.strength.suites", "self.pattern"): "the same",
+    ("bench.strength.regress", "pattern"): "the suite's author wrote it, and the engine under test the answer",
+    ("bench.strength.regress", "self.pattern"): "the same",
     ("engine.system.jit", repr(IMPORT.pattern)): "reads this project's own sources",
 }
 """Patterns that meet no foreign text, by module and source, and why"""

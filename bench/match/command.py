@@ -1,81 +1,33 @@
 """``keima match``: many games between two GTP engines, and the table of their results.
 
-Start at :func:`run_match`. Threads of this process or actors of a Ray cluster play games, each with engines of its own
-(:mod:`bench.match.job`); this process alone keeps the results, shows progress on standard error and writes files
-(:mod:`bench.match.runner`). Games 1 and 2 share an opening, then 3 and 4, and so on; the first engine is Black in the
-odd ones.
+Threads of this process or actors of a Ray cluster play games, each with engines of its own (:mod:`bench.match.play`);
+this process alone keeps the results, shows progress on standard error and writes files (:mod:`bench.match.runner`).
+Games 1 and 2 share an opening, then 3 and 4, and so on; the first engine is Black in the odd ones.
 """
 
-import threading
 from contextlib import ExitStack
-from dataclasses import asdict
-from functools import partial
-from itertools import takewhile
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import Progress
 
 from bench.match.clocks import time_control
-from bench.match.folder import MatchFolder
+from bench.match.folder import MatchFolder, read_openings
 from bench.match.gtp_client import argument_words
-from bench.match.job import POLL_S, Match, MatchJob, MatchWorker
-from bench.match.openings import read_openings
-from bench.match.play import GameSettings
-from bench.match.record import GameRecord, read_record
+from bench.match.play import GameSettings, Match
 from bench.match.runner import Scoreboard, kept, play_and_report
-from bench.match.sprt import Hypotheses
+from bench.match.summary import Hypotheses
 from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import to_vertex
 from engine.go.rules import RULE_SETS, rules_named
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Crew, Done, Opened
+from engine.system.crew import Here
 from engine.system.files import alone_in
+from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Number, Whole, parsed
-from gtp.cli.crew import CrewOptions, ray_options
-from gtp.cli.help_style import KeimaCommand
-from gtp.cli.terminal import one_line_errors, say
-
-
-def run_match(
-    match: Match, folder: MatchFolder, crew: Crew | None, at_once: int, sprt: Hypotheses | None, progress: Progress
-) -> None:  # fmt: skip
-    """Play what is missing of a match; every finished game goes to the folder.
-
-    Args:
-        crew: who plays; None = this process.
-        at_once: games at once, of this process or of each actor of the crew.
-        sprt: what a sequential test decides between; games in progress at its decision are dropped. None = no test.
-    Raises:
-        MatchError, EngineError: the match cannot go on.
-        KeyboardInterrupt: Ctrl-C; games in progress are dropped, finished ones kept.
-    """
-    board, stopped = Scoreboard(progress, folder, match.games, sprt), threading.Event()
-    numbers = takewhile(lambda _: not stopped.is_set(), board.missing)
-
-    def on_move(number: int, moves: int) -> None:
-        board.show(f"  game {number}, move {moves}")
-
-    def take(done: Done) -> None:
-        record = read_record(done[1])
-        if board.keep(record):
-            say(board.console, _one_line(record))
-        if board.is_decided:
-            stopped.set()
-
-    with ExitStack() as stack:
-        here = Opened(MatchWorker(match, stack, min(at_once, max(1, len(board.missing))), on_move))
-        away = Away(crew, MatchJob(match, at_once), {}) if crew else Away(Here(), here, {})
-        away.crew.work(away.job, away.files, numbers, take, stopped, lambda: None, POLL_S)
-
-
-def _one_line(record: GameRecord) -> str:
-    """A finished game in a line."""
-    detail = f" ({record.detail})" if record.detail else ""
-    outcome = {"draw": "draw", None: "no result"}.get(record.winner) or f"{record.names[record.winner or '']} wins"
-    return f"game {record.game}: {outcome}, {record.result}, {len(record.moves)} moves, {record.reason}{detail}"
+from gtp.cli.options import CrewOptions, ray_options
+from gtp.cli.terminal import one_line_errors
 
 
 def _settings_of(match: Match) -> dict[str, Any]:
@@ -164,17 +116,28 @@ def command(
     """
     with ExitStack() as stack:
         with one_line_errors():
-            match = _match_of(**chosen)
+            match = _match_of(at_once=concurrency, **chosen)
             if folder:
                 stack.enter_context(alone_in(folder))
             found = MatchFolder(folder, _settings_of(match))
             is_away = crew.ray and found.missing(match.games)
             # A game may take hours: none waits at an actor while another has nothing to do.
             away = crew.open(stack, chunk=1, at_once=concurrency, waiting=0) if is_away else None
-        play_and_report(found, json_path, sprt, partial(run_match, match, found, away, concurrency, sprt))
+
+        def play(board: Scoreboard) -> None:
+            def on_move(number: int, moves: int) -> None:
+                board.show(f"  game {number}, move {moves}")
+
+            # No more threads of this process than games.
+            few = replace(match, at_once=min(concurrency, max(1, len(board.missing))), on_move=on_move)
+            board.play(away or Here(), match if away else few, board.missing, is_told=True)
+
+        play_and_report(found, match.games, json_path, sprt, play)
 
 
-def _match_of(first, second, referee, games, openings, opening_moves, first_name, second_name, **settings) -> Match:
+def _match_of(
+    first, second, referee, games, openings, opening_moves, first_name, second_name, at_once, **settings
+) -> Match:
     """The match that the command's options ask for; ``settings`` are those of :class:`GameSettings`.
 
     Raises:
@@ -188,7 +151,7 @@ def _match_of(first, second, referee, games, openings, opening_moves, first_name
     if chosen.handicap:
         board.fixed_handicap(chosen.handicap)
     starts = read_openings(openings, chosen.size, opening_moves) if openings else ((),)
-    return Match(first, second, referee, chosen, games, starts, (first_name, second_name))
+    return Match(first, second, referee, chosen, games, starts, (first_name, second_name), at_once)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from bench.match.record import GameRecord, different, read_records
+from bench.match.folder import GameRecord, different, read_records
 from engine.evaluation.elo import rated, unconnected
 from engine.pictures.charts import interval_chart
 from engine.pictures.drawing import stand_alone

@@ -1,24 +1,142 @@
-"""The folder of a match, of ``keima match`` and of the arena: settings, finished games, and how a match resumes.
+"""Games of matches on disk: records, the folder of a match and how it resumes, openings that games begin with.
 
-``match.json`` holds the settings that must not change between runs, ``games.jsonl`` a
-:class:`bench.match.record.GameRecord` a line, ``game-0001.sgf`` and so on the games. Of the settings the table and the
-SGFs need ``size``, ``komi``, ``rules``, ``time`` and, where there is one, ``handicap``; the others are the runner's
-own. A game is written when it is over: SGF first, then its line, so every line has its SGF. A game whose line was cut
-short is played again.
+``match.json`` holds the settings that must not change between runs of ``keima match`` or of the arena, ``games.jsonl``
+a :class:`GameRecord` a line, ``game-0001.sgf`` and so on the games. Of the settings the table and the SGFs need
+``size``, ``komi``, ``rules``, ``time`` and, where there is one, ``handicap``; the others are the runner's own. A game
+is written when it is over: SGF first, then its line, so every line has its SGF. A game whose line was cut short is
+played again.
 """
 
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
-from bench.match.record import GameRecord, read_records, record_line
 from engine.go.game import Game
-from engine.go.geometry import from_vertex
+from engine.go.geometry import BLACK, WHITE, from_vertex, point_of
+from engine.go.notation import color_word
 from engine.go.rules import rules_named
-from engine.go.sgf import write_sgf
+from engine.go.sgf import read_sgf, write_sgf
+from engine.records.archive import SHARD_FILE
+from engine.records.games import read_games
 from engine.system.files import written_whole
-from engine.system.run_folder import add_line, open_manifest
+from engine.system.run_folder import add_line, open_manifest, read_lines
 
 SETTINGS = "match.json"
+ROLES = ("first", "second")
+COLORS = color_word(BLACK), color_word(WHITE)
+SECONDS = int | float
+KINDS: dict[str, type | UnionType] = {
+    "names": str, "scores": str, "slowest_s": SECONDS, "spent_s": SECONDS, "overrun_s": SECONDS, "stray_lines": int
+}  # fmt: skip
+"""Dictionaries of a record, and what their values are; JSON's keys are text"""
+
+
+@dataclass
+class GameRecord:
+    """How one game went; what ``games.jsonl`` holds. Dictionaries have the keys "first" and "second"."""
+
+    game: int
+    """counted from 1"""
+    first_color: str
+    """"black" or "white\""""
+    names: dict[str, str]
+    moves: list[str]
+    """vertices, oldest first, without handicap stones"""
+    opening: int = 0
+    """the number of these that were given, not chosen"""
+    result: str = "?"
+    """as SGF's property RE"""
+    winner: str | None = None
+    """"first", "second", "draw", or None for a game without a result"""
+    reason: str = ""
+    detail: str = ""
+    scores: dict[str, str] = field(default_factory=dict)
+    """each engine's ``final_score``, the referee's too; the error where one refused or broke down"""
+    slowest_s: dict[str, float] = field(default_factory=dict)
+    """empty where moves are not timed, as are the next two"""
+    spent_s: dict[str, float] = field(default_factory=dict)
+    overrun_s: dict[str, float] = field(default_factory=dict)
+    """the worst overstepping of a clock, forgiven or not"""
+    stray_lines: dict[str, int] = field(default_factory=dict)
+    """lines on standard output that were no GTP"""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Who played which moves with which colour: games that have it in common are one."""
+        return (*(self.names[role] for role in ROLES), self.first_color, *self.moves)
+
+    def role(self, color: int) -> str:
+        """Whether a colour is the match's "first" or "second" player."""
+        return "first" if color_word(color) == self.first_color else "second"
+
+    def begin_timing(self) -> None:
+        """Enter that moves are timed, none so far."""
+        self.slowest_s, self.spent_s, self.overrun_s = (dict.fromkeys(ROLES, 0.0) for _ in range(3))
+
+    def decide(self, winner: int | None, result: str) -> None:
+        """Enter the winner's colour, None for a draw, and the result as SGF's property RE."""
+        self.winner, self.result = "draw" if winner is None else self.role(winner), result
+
+
+def different(records: Iterable[GameRecord]) -> list[GameRecord]:
+    """Some games without those that repeat an earlier one move by move; games that ended before a move all stay.
+
+    Engines that draw nothing at random repeat their games: the second time they are no evidence.
+    """
+    found: dict[object, GameRecord] = {}
+    for number, record in enumerate(records):
+        found.setdefault(record.key if record.moves else number, record)
+    return list(found.values())
+
+
+def record_line(record: GameRecord) -> str:
+    """A record as a line of ``games.jsonl``, without its end."""
+    return json.dumps(asdict(record))
+
+
+def read_record(line: bytes) -> GameRecord:
+    """The record of a line.
+
+    Raises:
+        ValueError, TypeError, RecursionError: it is none.
+    """
+    record = GameRecord(**json.loads(line.decode()))
+    _check(record)
+    return record
+
+
+def read_records(path: Path) -> list[GameRecord]:
+    """All whole lines of a ``games.jsonl``; none where there is no file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a line is no record; one line naming it.
+    """
+    return read_lines(path, read_record, "result of a match")
+
+
+def _check(record: GameRecord) -> None:
+    """Refuse a record whose fields are of other kinds than they should be.
+
+    Raises:
+        ValueError: they are.
+    """
+    maps = {name: getattr(record, name) for name in KINDS}
+    if not (
+        all(type(count) is int and count >= least for count, least in ((record.game, 1), (record.opening, 0)))
+        and record.first_color in COLORS
+        and isinstance(record.moves, list)
+        and all(isinstance(text, str) for text in (*record.moves, record.result, record.reason, record.detail))
+        and record.winner in (*ROLES, "draw", None)
+        and all(isinstance(found, dict) for found in maps.values())
+        and all(isinstance(value, KINDS[name]) for name, found in maps.items() for value in found.values())
+        and set(record.names) == set(ROLES)
+    ):
+        raise ValueError
 
 
 class MatchFolder:
@@ -80,3 +198,44 @@ class MatchFolder:
         for vertex in record.moves:
             game.play(game.to_move, from_vertex(vertex, game.size))
         return game
+
+
+def read_openings(path: Path, size: int, most_moves: int) -> tuple[tuple[int, ...], ...]:
+    """The first moves of every SGF in a folder, or of every game in its shards, in the order of the file names.
+
+    Args:
+        most_moves: moves to take of each; 0 = all.
+    Raises:
+        ValueError: no SGF or shard there, or a game that is no even one on this board from Black's first move on.
+    """
+    files, shards = sorted(path.glob("*.sgf")), sorted(path.glob(f"*{SHARD_FILE}"))
+    if not files and not shards:
+        raise ValueError(f"{path}: no file *.sgf in this folder, and no shard of games")
+    of_shards = [moves for shard in shards for moves in _in_shard(shard, size, most_moves)]
+    return (*(_first_moves(file, size, most_moves) for file in files), *of_shards)
+
+
+def _in_shard(file: Path, size: int, most_moves: int) -> Iterator[tuple[int, ...]]:
+    """The first moves of every game of a shard; args and errors as of :func:`read_openings`."""
+    games = read_games(file)
+    if not (games.starts_even() & (games.size == size)).all():
+        raise ValueError(f"{file}: expected even games on {size}x{size} with Black to begin")
+    for start, end in pairwise(games.offsets.tolist()):
+        moves = games.moves[start : min(end, start + most_moves) if most_moves else end].tolist()
+        yield tuple(int(point_of(move, size)) for move in moves)
+
+
+def _first_moves(file: Path, size: int, most_moves: int) -> tuple[int, ...]:
+    """The first moves of one SGF, Black's first and the colours in turn.
+
+    Args, errors: as of :func:`read_openings`.
+    """
+    try:
+        found = read_sgf(file.read_bytes())
+        moves = found.to_game().moves()[: most_moves or None]
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file}: {error}") from error
+    in_turn = all(color == (BLACK, WHITE)[i % 2] for i, (color, _) in enumerate(moves))
+    if found.size != size or found.black or found.white or not in_turn:
+        raise ValueError(f"{file}: expected an even game on {size}x{size} with Black to begin")
+    return tuple(point for _, point in moves)

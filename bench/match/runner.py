@@ -1,18 +1,19 @@
 """What ``keima match`` and the arena share: games are kept one by one, the score is shown, the table printed."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.match.folder import MatchFolder
+from bench.match.folder import ROLES, GameRecord, MatchFolder, read_record
 from bench.match.gtp_client import EngineError
-from bench.match.play import MatchError
-from bench.match.record import ROLES, GameRecord
-from bench.match.sprt import Hypotheses, SequentialTest
-from bench.match.summary import render, summarise, to_json
+from bench.match.play import POLL_S, MatchError
+from bench.match.summary import Hypotheses, SequentialTest, render, summarise, to_json
+from engine.system.crew import Crew, Done, Job
 from engine.system.files import written_whole
 from gtp.cli.arguments import NewFile
 from gtp.cli.terminal import INTERRUPTED, progress_bar, say
@@ -25,7 +26,6 @@ class Scoreboard:
         self._test = SequentialTest(sprt, folder.records) if sprt else None
         self.missing = [] if self.is_decided else folder.missing(games)
         """numbers of the games to be played"""
-        self.console = progress.console
         self._progress, self._folder = progress, folder
         self._task = progress.add_task("", total=games, completed=games - len(self.missing))
 
@@ -34,13 +34,31 @@ class Scoreboard:
         """Whether no further game is needed: a sequential test has accepted one of its hypotheses."""
         return self._test is not None and self._test.accepted is not None
 
-    def keep(self, record: GameRecord) -> bool:
-        """Put a finished game into the folder and count it, once; returns whether it is new. Threads: one at a time."""
-        is_new = self._folder.add(record)
-        if is_new and self._test:
-            self._test.add(record)
-        self.show(finished=int(is_new))
-        return is_new
+    def play(self, crew: Crew, job: Job, numbers: Iterable[int], is_told: bool) -> None:
+        """Play what is missing; every finished game goes to the folder, once.
+
+        Args:
+            job: pieces of work of which each comes to lines of ``games.jsonl``.
+            numbers: of these pieces.
+            is_told: whether a game is a line on standard error, too.
+        Raises:
+            MatchError, EngineError: the match cannot go on.
+            KeyboardInterrupt: Ctrl-C; games in progress are dropped, finished ones kept, as at a test's decision.
+        """
+        stopped = threading.Event()
+
+        def take(done: Done) -> None:
+            record = read_record(done[1])
+            is_new = self._folder.add(record)
+            if is_new and self._test:
+                self._test.add(record)
+            self.show(finished=int(is_new))
+            if is_new and is_told:
+                say(self._progress.console, _one_line(record))
+            if self.is_decided:
+                stopped.set()
+
+        crew.work(job, {}, takewhile(lambda _: not stopped.is_set(), numbers), take, stopped, lambda: None, POLL_S)
 
     def show(self, words: str = "", finished: int = 0) -> None:
         """Show the score and some words behind it; count games that have been finished."""
@@ -49,20 +67,27 @@ class Scoreboard:
         self._progress.update(self._task, description=f"{won[0]} : {won[1]}{ratio}{words}", advance=finished)
 
 
+def _one_line(record: GameRecord) -> str:
+    """A finished game in a line."""
+    detail = f" ({record.detail})" if record.detail else ""
+    outcome = {"draw": "draw", None: "no result"}.get(record.winner) or f"{record.names[record.winner or '']} wins"
+    return f"game {record.game}: {outcome}, {record.result}, {len(record.moves)} moves, {record.reason}{detail}"
+
+
 def play_and_report(
-    folder: MatchFolder, json_path: Path | None, sprt: Hypotheses | None, play: Callable[[Progress], None]
-) -> None:  # fmt: skip
+    folder: MatchFolder, games: int, json_path: Path | None, sprt: Hypotheses | None, play: Callable[[Scoreboard], None]
+) -> None:
     """Play with a bar on standard error, then print the table; ends the click command that calls it.
 
     Args:
         json_path: file for the statistics; None = none.
         sprt: what a sequential test decides between; None = no test.
-        play: plays what is missing.
+        play: calls :meth:`Scoreboard.play`.
     """
     console, status = Console(stderr=True), 0
     try:
         with progress_bar(console) as progress:
-            play(progress)
+            play(Scoreboard(progress, folder, games, sprt))
     except KeyboardInterrupt:
         hint = "; the same command goes on" if folder.is_kept else ""
         say(console, f"interrupted after {len(folder.records)} games{hint}")

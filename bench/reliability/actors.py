@@ -21,8 +21,8 @@ from bench.reliability.campaign import Outcome, Part
 from bench.reliability.kills import played
 from bench.speed.crew import AT_ONCE, SleepingJob
 from engine.selfplay.bulk import BulkPlay, BulkWorker
-from engine.system.crew.job import Away, Files
-from gtp.cli.crew import CrewOptions
+from engine.system.crew import Away, Files
+from gtp.cli.options import CrewOptions
 
 ACTORS, KILLS, GAMES_PER_KILL = 16, 200, 24
 TABLE, BATCH_S = 4, 0.02

@@ -27,8 +27,7 @@ from bench.reliability.originals import MATCH_SETTINGS, made_games, tiny_model
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.go.sgf import SgfGame, read_sgf, read_sgf_games, write_sgf
-from engine.nets.files.describe import describe
-from engine.nets.files.read import read_network
+from engine.nets.files.read import describe, read_network
 from engine.records.final_owners import FinalOwners, find_final_owners, saved_final_owners
 from engine.records.games import Games, read_games
 from engine.records.labels import Labels, read_labels

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.match.record import GameRecord
+from bench.match.folder import GameRecord
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS, KEIMA
 from engine.nets.architectures.registry import new_model, new_spec

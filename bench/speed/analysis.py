@@ -8,18 +8,18 @@ here; Linux only. Start at :func:`command`.
 """
 
 import time
+from collections.abc import Iterator
 
 import click
 import numpy as np
 
-from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient
+from bench.match.gtp_client import ROOT, EngineRefused, GtpClient
 from bench.process_memory import own_mib
-from bench.speed.figures import print_figure
+from bench.speed.figures import Figure, Timing, bench
 from engine.go.geometry import on_board_points, to_vertex
 from engine.system.programs import keima
 from gtp.cli.arguments import Number
 from gtp.cli.settings import NO_FILE
-from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT
 
 PATIENCE_S = 1800.0
@@ -76,32 +76,32 @@ def growth_of(client: GtpClient, minutes: float) -> float:
     return max(used[len(used) // 2 :]) - used[len(used) // 2]
 
 
-@click.command(context_settings={"show_default": True})
+@bench("analyses", repeats=9)
 @click.option("--weights", default=DEFAULT, help="as of keima gtp")
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board")
 @click.option("--device", default="cpu", help="as of keima gtp")
 @click.option("--interval", default=0.1, type=Number(0.01, 60.0), help="seconds between updates")
 @click.option("--updates", default=20, type=click.IntRange(2, 10000), help="updates in each analysis")
-@click.option("--repeats", default=9, type=click.IntRange(1, 300), help="analyses; their median counts")
 @click.option("--minutes", default=0.0, type=Number(0.0, 1440.0), help="length of a long analysis; 0 = none")
-def command(weights: str, size: int, device: str, interval: float, updates: int, repeats: int, minutes: float) -> None:
+def command(
+    weights: str, size: int, device: str, interval: float, updates: int, minutes: float, timing: Timing
+) -> Iterator[Figure]:
     """How soon, how regularly and how long an analysis speaks: one JSON line a figure."""
     words = keima("gtp", "--config", NO_FILE, "--weights", weights, "--size", size, "--device", device)
     points = np.random.default_rng(1).permutation(on_board_points(size))
-    with one_line_errors(EngineError, EngineRefused):
-        with GtpClient(words, ROOT) as client:
-            client.ask("genmove b", PATIENCE_S)
-            found = []
-            for repeat in range(repeats):
-                client.ask("clear_board", PATIENCE_S)
-                client.ask(f"play b {to_vertex(int(points[repeat % len(points)]), size)}", PATIENCE_S)
-                found.append(analysis_of(client, interval, updates))
-        for name, values in zip(("first", "late", "stop", "next"), zip(*found, strict=True), strict=True):
-            print_figure(name, values, "ms")
-            print_figure(f"{name}/worst", [max(values)], "ms")
-        if minutes:
-            with GtpClient([*words, "--memory", str(LONG_MEMORY_MIB)], ROOT) as client:
-                print_figure("growth", [growth_of(client, minutes)], "MiB")
+    with GtpClient(words, ROOT) as client:
+        client.ask("genmove b", PATIENCE_S)
+        found = []
+        for repeat in range(timing.repeats):
+            client.ask("clear_board", PATIENCE_S)
+            client.ask(f"play b {to_vertex(int(points[repeat % len(points)]), size)}", PATIENCE_S)
+            found.append(analysis_of(client, interval, updates))
+    for name, values in zip(("first", "late", "stop", "next"), zip(*found, strict=True), strict=True):
+        yield name, values, "ms"
+        yield f"{name}/worst", [max(values)], "ms"
+    if minutes:
+        with GtpClient([*words, "--memory", str(LONG_MEMORY_MIB)], ROOT) as client:
+            yield "growth", [growth_of(client, minutes)], "MiB"
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 """``keima benchmark``: finds the settings that play strongest on a user's machine and writes them to the settings file.
 
-Start at :func:`command`; :mod:`bench.speed.tuning` measures. Torch is imported when the options have been checked.
+Every setting searches the same middle-game positions for the same time, the result cache empty; all settings take
+turns on a position before the next one comes, so that other load of the machine meets all of them alike. Start at
+:func:`command`; :func:`measure` searches. Torch is imported when the options have been checked.
 """
 
+import itertools
 import math
+import statistics
 import sys
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.console import Console
@@ -16,20 +21,36 @@ from rich.progress import TimeRemainingColumn
 from rich.table import Table
 
 from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.config.declaration import core_count
 from gtp import startup
+from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Number, Whole
-from gtp.cli.help_style import KeimaCommand
-from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
-from gtp.cli.progress import compile_bar
+from gtp.cli.options import options_of, player_from, settings_option
 from gtp.cli.settings import read_settings, write_settings
-from gtp.cli.terminal import INTERRUPTED, one_line_errors, progress_bar
+from gtp.cli.terminal import INTERRUPTED, compile_bar, one_line_errors, progress_bar, tell
 from gtp.startup import calm_openmp, compile_progress
-from weights import NetworkPath
 
 if TYPE_CHECKING:
-    from bench.speed.tuning import Measured, Setting
+    from engine.go.position import Position
+    from engine.inference.server import InferenceServer
     from engine.play.assembly import Parts
 
+POSITIONS = 5
+WARM_UP = 0.25
+"""Share of a search's time that it runs before the clock does"""
+LOOKS = 20
+"""How often a search is asked for its leaves in flight"""
+CPU_BATCHES = (4, 8, 16, 32)
+GPU_BATCHES = (8, 16, 32, 64, 128)
+MOST_WORKERS = 16
+"""Search threads tried in front of a GPU; more would stand in each other's way."""
+ELO_A_DOUBLING = 250.0
+ELO_A_LEAF = 7.0
+"""At 800 visits a move"""
+WORTH_ELO = 10.0
+"""Less is no reason to change anything."""
+ERRORS = 2.0
+"""Standard errors that a gain must exceed: less may be luck"""
 TRIAL_S = 0.05
 """A search that only compiles and loads what it needs"""
 RULE = (
@@ -37,6 +58,170 @@ RULE = (
     "each leaf in flight at 800 visits a move, and 2 at 5000, for leaves chosen together are chosen worse."
 )
 COLUMNS = ("visits/s", "evals/s", "in flight", "Elo")
+
+
+class Setting(NamedTuple):
+    """Options to try together; where the machine chooses, the number it chooses."""
+
+    evaluators: int
+    """0 where they cannot be chosen"""
+    threads: int
+    batch: int
+
+
+class Searched(NamedTuple):
+    """What one search has reached."""
+
+    visits: int
+    evaluations: int
+    seconds: float
+    in_flight: float
+    """leaves under way, on average"""
+
+    def elo(self, move_s: float) -> float:
+        """Strength at ``move_s`` seconds a move, on a scale without a zero: only differences mean anything.
+
+        Visits gain by their logarithm. Leaves in flight cost, for each was chosen without knowing what the others
+        will find; the more visits a move has, the less.
+        Source: the estimates of KataGo's benchmark, cpp/program/playutils.cpp, whose threads hold one leaf each.
+        """
+        rate = self.visits / self.seconds
+        spread = (1600.0 / (800.0 + rate * move_s)) ** 0.85
+        return ELO_A_DOUBLING * math.log2(rate) - ELO_A_LEAF * self.in_flight * spread
+
+
+class Measured(list[Searched]):
+    """What a setting has reached, a search a position, in the order of the positions."""
+
+    def per_second(self, name: str) -> float:
+        """Visits or evaluations a second."""
+        return sum(getattr(one, name) for one in self) / sum(one.seconds for one in self)
+
+    def in_flight(self) -> float:
+        """Leaves under way, on average."""
+        return statistics.fmean(one.in_flight for one in self)
+
+    def gain(self, other: "Measured", move_s: float) -> "Gain":
+        """Elo beyond another setting, compared position by position."""
+        gains = [one.elo(move_s) - base.elo(move_s) for one, base in zip(self, other, strict=False)]
+        error = statistics.stdev(gains) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
+        return Gain(statistics.fmean(gains), ERRORS * error)
+
+
+class Gain(NamedTuple):
+    """A difference in Elo and its statistical error; the error of the rule of thumb is not in it."""
+
+    elo: float
+    margin: float
+    """inf = unknown"""
+
+
+def counts(most: int) -> list[int]:
+    """Numbers of threads to try, up to ``most``: all if they are few, else powers of two and the most."""
+    if most <= 4:
+        return list(range(1, most + 1))
+    return sorted({1 << i for i in range(most.bit_length())} | {most})
+
+
+def settings_to_try(
+    parts: "Parts", cores: int, evaluators: Sequence[int] = (), threads: Sequence[int] = (), batches: Sequence[int] = ()
+) -> list[Setting]:
+    """What to try: the settings in force, and every combination of some numbers.
+
+    On the CPU evaluators are tried, in front of a GPU and where rollouts are all there is search threads.
+
+    Args:
+        evaluators, threads, batches: numbers to try; none = what suits the device.
+    """
+    merges = bool(parts.networks) and parts.networks[0].merges
+    if parts.networks and not merges:
+        evaluators, threads = evaluators or counts(cores), threads or (1,)
+    else:
+        evaluators, threads = (0,), threads or counts(min(cores, MOST_WORKERS) if merges else cores)
+    batches = batches or (GPU_BATCHES if merges else CPU_BATCHES)
+    tried = (Setting(*one) for one in itertools.product(evaluators, threads, batches))
+    return list(dict.fromkeys((in_force(parts), *tried)))
+
+
+def in_force(parts: "Parts") -> Setting:
+    """The setting that the options amount to on this machine."""
+    from engine.search.tuning import resolved
+
+    network = parts.networks[0] if parts.networks else None
+    options = resolved(parts.options, network)
+    with_evaluators = network is not None and not network.merges
+    return Setting(options.evaluators if with_evaluators else 0, options.threads, options.batch)
+
+
+def as_options(setting: Setting, parts: "Parts") -> dict[str, int]:
+    """A setting as the settings file has it: 0 where this machine would choose the same by itself."""
+    automatic = in_force(parts._replace(options=replace(parts.options, threads=0, evaluators=0, batch=0)))
+    values = {
+        "threads": 0 if setting.threads == automatic.threads else setting.threads,
+        "batch": 0 if setting.batch == automatic.batch else setting.batch,
+    }
+    if setting.evaluators:
+        is_automatic = setting.evaluators == automatic.evaluators and not values["threads"]
+        values = {"evaluators": 0 if is_automatic else setting.evaluators} | values
+    return values
+
+
+def best_of(found: dict[Setting, Measured], present: Setting, move_s: float) -> Setting:
+    """The strongest setting; the present one, unless another gains more than its error and ``WORTH_ELO``."""
+    gains = {setting: one.gain(found[present], move_s) for setting, one in found.items()}
+    best = max(gains, key=lambda setting: gains[setting].elo)
+    return best if gains[best].elo > max(WORTH_ELO, gains[best].margin) else present
+
+
+def measure(
+    parts: "Parts", wanted: Sequence[Setting], size: int, seconds: float, found: dict[Setting, Measured]
+) -> Iterator[Setting]:
+    """Measure settings, writing into ``found`` as results come; yields each setting before its turn.
+
+    Args:
+        wanted: in the order in which they are measured; neighbours with equal evaluators share a server.
+        size: of the board.
+        seconds: for each setting in all.
+    Raises:
+        RuntimeError: the network failed.
+    """
+    from bench.speed.subjects import middle_games
+    from engine.play.assembly import new_server
+
+    server, evaluators = None, None
+    with ExitStack() as stack:
+        for position, _ in middle_games(size)[:POSITIONS]:
+            for setting in wanted:
+                yield setting
+                tried = parts._replace(options=replace(parts.options, **setting._asdict()))
+                if setting.evaluators != evaluators:
+                    stack.close()
+                    server, evaluators = new_server(tried), setting.evaluators
+                    if server is not None:
+                        stack.enter_context(server)
+                searched = _search(tried, server, position, seconds / POSITIONS)
+                found.setdefault(setting, Measured()).append(searched)
+
+
+def _search(parts: "Parts", server: "InferenceServer | None", position: "Position", seconds: float) -> Searched:
+    """Search a position with nothing known of it."""
+    from engine.search.report import Watcher
+    from engine.search.search import Search
+    from engine.search.stoppers import SearchLimits
+
+    search = Search(parts.options, server, parts.encoder, parts.patterns)
+    try:
+        search.set_position(position)
+        search.run(SearchLimits(soft_s=WARM_UP * seconds))
+        search.clear()
+        if server is not None:
+            server.forget()
+        looks: list[int] = []
+        watcher = Watcher(lambda _: looks.append(search.in_flight()), seconds / LOOKS)
+        report = search.run(SearchLimits(soft_s=seconds), watcher=watcher)
+    finally:
+        search.close()
+    return Searched(report.visits, report.evaluations, report.seconds, statistics.fmean(looks or [1]))
 
 
 def _number(name: str) -> Whole:
@@ -73,14 +258,16 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
     startup.bar = compile_bar
     calm_openmp()
     with one_line_errors(RuntimeError):
-        values = with_player(ctx, values | {"weights": weights, "device": device, "size": size})
-        setup = options_from(SetupOptions, values)
-        size, network = setup.size, network_of(ctx, config, setup.weights)
-        with compile_progress():
-            parts = _load(options_from(SearchOptions, values), network, device, size)
-    from bench.speed.tuning import as_options, best_of, settings_to_try
-    from engine.config.declaration import core_count
+        player = player_from(ctx, config, values | {"weights": weights, "device": device, "size": size})
+        size, network = player.setup.size, player.network
+        from engine.play.assembly import load_parts
 
+        with compile_progress():
+            parts = load_parts(player.search, network, device)
+            if parts.spec:
+                parts.spec.check_sizes((size,))
+            # Compiles and loads all that a search needs.
+            list(measure(parts, [in_force(parts)], size, TRIAL_S, {}))
     wanted = settings_to_try(parts, core_count(), evaluators, threads, batches)
     found: dict[Setting, Measured] = {}
     status = _measure(parts, wanted, size, seconds, found)
@@ -93,33 +280,19 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
     ctx.exit(status)
 
 
-def _load(options: SearchOptions, network: NetworkPath | None, device: str, size: int) -> "Parts":
-    """Load what a search needs, and use it once."""
-    from bench.speed.tuning import in_force, measure
-    from engine.play.assembly import load_parts
-
-    parts = load_parts(options, network, device)
-    if parts.spec:
-        parts.spec.check_sizes((size,))
-    for _ in measure(parts, [in_force(parts)], size, TRIAL_S, {}):
-        pass
-    return parts
-
-
 def _measure(
-    parts: "Parts", wanted: Sequence["Setting"], size: int, seconds: float, found: dict["Setting", "Measured"]
+    parts: "Parts", wanted: Sequence[Setting], size: int, seconds: float, found: dict[Setting, Measured]
 ) -> int:
     """Measure with progress on standard error; the exit status."""
-    from bench.speed.tuning import POSITIONS, measure
-
     console = Console(stderr=True)
     try:
         with progress_bar(console, TimeRemainingColumn()) as progress:
             task = progress.add_task("", total=len(wanted) * POSITIONS)
             for number, setting in enumerate(measure(parts, wanted, size, seconds, found)):
-                progress.update(task, completed=number, description=_words(setting))
+                words = ", ".join(f"{name} {value}" for name, value in setting._asdict().items() if value)
+                progress.update(task, completed=number, description=words)
                 if not console.is_terminal and number < len(wanted):
-                    click.echo(f"measuring {_words(setting)}", err=True)
+                    click.echo(f"measuring {words}", err=True)
     except KeyboardInterrupt:
         click.echo("interrupted" if found else "interrupted before anything was measured", err=True)
         return INTERRUPTED
@@ -129,35 +302,26 @@ def _measure(
     return 0
 
 
-def _words(setting: "Setting") -> str:
-    """A setting in words."""
-    return ", ".join(f"{name} {value}" for name, value in setting._asdict().items() if value)
-
-
-def _show(found: dict["Setting", "Measured"], present: "Setting", best: "Setting", move_s: float) -> None:
+def _show(found: dict[Setting, Measured], present: Setting, best: Setting, move_s: float) -> None:
     """The table, Elo against the present settings: for people on standard error, else plain on standard output."""
-    names = [name for name, value in best._asdict().items() if value]
-    rows = [[*names, *COLUMNS, ""]]
+    console = Console(stderr=True)
+    is_seen = console.is_terminal and sys.stdout.isatty()
+    caption = f"{RULE} Here: {move_s:g} s a move." if is_seen else None
+    table = Table(box=None, pad_edge=False, caption=caption, caption_justify="left")
+    for name in (*(name for name, value in best._asdict().items() if value), *COLUMNS, ""):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for setting in sorted(found):
         one, gain = found[setting], found[setting].gain(found[present], move_s)
         rates = [f"{one.per_second(name):.1f}" for name in ("visits", "evaluations")]
         margin = f" ±{gain.margin:.0f}" if 0 < gain.margin < math.inf else ""
-        notes = [note for note, of in (("now", present), ("best", best)) if setting == of]
+        notes = ", ".join(note for note, of in (("now", present), ("best", best)) if setting == of)
         numbers = [str(value) for value in setting if value]
-        rows.append([*numbers, *rates, f"{one.in_flight():.1f}", f"{gain.elo:+.0f}{margin}", ", ".join(notes)])
-    console = Console(stderr=True)
-    if not (console.is_terminal and sys.stdout.isatty()):
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-            click.echo("  ".join([*cells, row[-1]]).rstrip())
-        return
-    table = Table(box=None, pad_edge=False, caption=f"{RULE} Here: {move_s:g} s a move.", caption_justify="left")
-    for name in rows[0]:
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    for row in rows[1:]:
-        table.add_row(*row, style="bold" if row[-1] else None)
-    console.print(table)
+        row = (*numbers, *rates, f"{one.in_flight():.1f}", f"{gain.elo:+.0f}{margin}", notes)
+        table.add_row(*row, style="bold" if notes else None)
+    if is_seen:
+        console.print(table)
+    else:
+        tell(table)
 
 
 def _conclude(is_present: bool, values: dict[str, int], config: Path | None, write: bool | None) -> None:

@@ -8,23 +8,22 @@ actors, ``N/times`` how many times the speed of one actor that is. Each actor ha
 import itertools
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import click
 
-from bench.speed.figures import measured, print_figure
+from bench.speed.figures import Figure, Timing, bench
 from bench.speed.selfplay import VARIETY
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import SerialNetwork
 from engine.records.games import GAMES
 from engine.selfplay.bulk import BulkWorker
 from engine.selfplay.plan import BulkOptions, Plan
-from engine.system.crew.here import Here
-from engine.system.crew.job import Crew, Done, Files
+from engine.system.crew import Crew, Done, Files, Here
 from gtp.cli.arguments import Number
-from gtp.cli.crew import CrewOptions
-from gtp.cli.terminal import one_line_errors
+from gtp.cli.options import CrewOptions
 
 SIZE, MOVES = 7, 40
 """Of the board and of every game: the network's moves are random, and few of its games are over sooner"""
@@ -34,7 +33,7 @@ AT_ONCE = 2
 
 @dataclass(frozen=True)
 class SleepingJob:
-    """Games in bulk with a network that sleeps. See :class:`engine.system.crew.job.Job`."""
+    """Games in bulk with a network that sleeps. See :class:`engine.system.crew.Job`."""
 
     games: int
     """of a table"""
@@ -55,29 +54,28 @@ class SleepingJob:
         return BulkWorker([self.server(stack)], self.plan, self.games, AT_ONCE)
 
 
-@click.command(context_settings={"show_default": True})
+@bench("parts to cut it into", 60.0)
 @click.option("--ray", default="local", metavar="ADDRESS", help="of a Ray cluster; local: Ray on this machine")
 @click.option("--actors", multiple=True, type=click.IntRange(2), default=(8,), help="how many; several may be given")
 @click.option("--games", default=16, type=click.IntRange(1), help="of a table; an actor has two of these at once")
 @click.option("--batch-ms", default=100.0, type=Number(0.1), help="that an evaluation of a table takes")
-@measured(60.0)
-def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, seconds: float, repeats: int) -> None:
+def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, timing: Timing) -> Iterator[Figure]:
     """Speed of many actors beside one, with a network that sleeps: one JSON line a figure."""
     job = SleepingJob(games, batch_ms / 1000)
-    tables = AT_ONCE * max(1, round(seconds / repeats / (AT_ONCE * MOVES * job.batch_s)))
+    tables = AT_ONCE * max(1, round(timing.seconds / timing.repeats / (AT_ONCE * MOVES * job.batch_s)))
     alone: list[float] = []
     for count in (0, 1, *actors):
         click.echo(f"measuring {count or 'here'}", err=True)
-        with ExitStack() as stack, one_line_errors():
+        with ExitStack() as stack:
             crew = CrewOptions(ray, count).open(stack, games, AT_ONCE) if count else Here()
             # Processes start and everything is compiled.
             _rate(crew, job, AT_ONCE * max(1, count))
-            rates = [_rate(crew, job, tables * max(1, count)) for _ in range(repeats)]
-        print_figure(str(count or "here"), rates, "evaluations/s")
+            rates = [_rate(crew, job, tables * max(1, count)) for _ in range(timing.repeats)]
+        yield str(count or "here"), rates, "evaluations/s"
         if count == 1:
             alone = rates
         elif count:
-            print_figure(f"{count}/times", [one / of for one, of in zip(rates, alone, strict=True)], "ratio")
+            yield f"{count}/times", [one / of for one, of in zip(rates, alone, strict=True)], "ratio"
 
 
 def _rate(crew: Crew, job: SleepingJob, tables: int) -> float:

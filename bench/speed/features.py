@@ -4,11 +4,12 @@ The positions are those that the rollout policy comes to, seen in all eight symm
 inside a kernel on one core. Start at :func:`command`.
 """
 
-import click
+from collections.abc import Iterator
+
 import numpy as np
 
-from bench.speed.figures import Work, measure, measured, print_figure
-from bench.speed.positions import POSITIONS, MiddleGame, middle_games, sizes
+from bench.speed.figures import Figure, Timing, Work, bench
+from bench.speed.subjects import POSITIONS, MiddleGame, middle_games, sizes
 from engine.features.encoder import ENCODERS, Encoder, encode
 from engine.features.symmetry import SYMMETRIES
 from engine.go.board import META_SIZE
@@ -31,17 +32,16 @@ def encoding_work(encoder: Encoder, games: list[MiddleGame]) -> Work:
     return lambda count: sum(_encode(position, scratch, planes, globals_, count) for position, _ in games)
 
 
-@click.command(context_settings={"show_default": True})
+@bench("parts to cut it into", 2.0)
 @sizes
-@measured(2.0)
-def command(sizes: tuple[int, ...], seconds: float, repeats: int) -> None:
+def command(sizes: tuple[int, ...], timing: Timing) -> Iterator[Figure]:
     """Time to encode a middle-game position on one core, by encoder and board: one JSON line a figure."""
     for size in sizes:
         games = middle_games(size)
         for encoder in ENCODERS.values():
             name = f"features/{encoder.name}/{size}"
-            rates = measure(name, [encoding_work(encoder, games)], seconds, repeats)
-            print_figure(name, [1e6 / rate.items_per_s / POSITIONS for rate in rates], "us")
+            rates = timing.rates(name, [encoding_work(encoder, games)], POSITIONS)
+            yield name, [1e6 / rate for rate in rates], "us"
 
 
 if __name__ == "__main__":

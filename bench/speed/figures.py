@@ -1,8 +1,9 @@
-"""The output of every bench: one JSON line a figure on standard output, each the median of repetitions.
+"""What a bench is: a click command whose figures go to standard output as JSON lines, each the median of repetitions.
 
 ``{"name": "uniform/19/1", "value": 17800, "unit": "rollouts/s"}``
 
-Progress goes to standard error, so that the output of a bench can be piped as it is.
+A bench is a generator of figures under :func:`bench`; :meth:`Timing.measure` times its works. Progress goes to standard
+error, so that the output of a bench can be piped as it is.
 """
 
 import json
@@ -10,12 +11,14 @@ import math
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple
 
 import click
 
+from bench.match.gtp_client import EngineError, EngineRefused
 from gtp.cli.arguments import Number
 
 DIGITS = 4
@@ -25,6 +28,9 @@ SLICES = 20
 
 Work = Callable[[int], int]
 """Does something N times; returns how many smaller steps that took"""
+
+Figure = tuple[str, Iterable[float], str]
+"""Name, the value of each repetition, unit"""
 
 
 class Sample(NamedTuple):
@@ -50,12 +56,6 @@ def sample(works: Sequence[Work], seconds: float, repeats: int) -> list[Sample]:
     part_s = seconds / repeats
     count = _items_in(works[0], part_s / SLICES)
     return [_repetition(works, part_s, count) for _ in range(repeats)]
-
-
-def measure(name: str, works: Sequence[Work], seconds: float, repeats: int) -> list[Sample]:
-    """:func:`sample`, announced on standard error."""
-    click.echo(f"measuring {name}", err=True)
-    return sample(works, seconds, repeats)
 
 
 def _items_in(work: Work, seconds: float) -> int:
@@ -89,16 +89,54 @@ def _repetition(works: Sequence[Work], seconds: float, count: int) -> Sample:
     return Sample(sum(rate.items_per_s for rate in rates), sum(rate.steps_per_s for rate in rates))
 
 
-def measured(seconds: float) -> Callable[[Callable], Callable]:
-    """Decorator: the options that say how long a command measures; ``seconds`` is the default of the first."""
+class Timing(NamedTuple):
+    """How long a bench measures, by its options."""
 
-    def decorate(command: Callable) -> Callable:
-        command = click.option(
-            "--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts"
-        )(command)
-        return click.option("--seconds", default=seconds, type=Number(0.001, 3600), help="time for each measurement")(
-            command
+    seconds: float
+    """for each measurement"""
+    repeats: int
+    """parts to cut it into"""
+
+    def measure(self, name: str, works: Sequence[Work]) -> list[Sample]:
+        """:func:`sample`, announced on standard error."""
+        click.echo(f"measuring {name}", err=True)
+        return sample(works, *self)
+
+    def rates(self, name: str, works: Sequence[Work], items: int = 1) -> list[float]:
+        """Items a second of each repetition, each item of a work being this number of them."""
+        return [items * one.items_per_s for one in self.measure(name, works)]
+
+
+def bench(
+    repeated: str, seconds: float | None = None, repeats: int = 5
+) -> Callable[[Callable[..., Iterator[Figure]]], click.Command]:
+    """Decorator: a click command that prints the figures of a generator, whose own options stand below this decorator.
+
+    The generator gets a :class:`Timing` as ``timing``.
+
+    Args:
+        repeated: what ``--repeats`` counts.
+        seconds: default of ``--seconds``; None = no such option.
+        repeats: default of ``--repeats``.
+    """
+
+    def decorate(figures: Callable[..., Iterator[Figure]]) -> click.Command:
+        @click.command(context_settings={"show_default": True})
+        @click.option("--seconds", default=seconds, type=Number(0.001, 3600), help="time for each measurement")
+        @click.option(
+            "--repeats", default=repeats, type=click.IntRange(1, 999), help=f"{repeated}; their median counts"
         )
+        @wraps(figures)
+        def command(repeats: int, seconds: float = 0.0, **chosen: Any) -> None:
+            try:
+                for figure in figures(timing=Timing(seconds, repeats), **chosen):
+                    print_figure(*figure)
+            except (ValueError, OSError, EngineError, EngineRefused) as error:
+                raise click.ClickException(" ".join(str(error).split())) from error
+
+        if seconds is None:
+            command.params = [option for option in command.params if option.name != "seconds"]
+        return command
 
     return decorate
 

@@ -11,22 +11,21 @@ On a device without graphs there is ``plain/...`` instead. Start at :func:`comma
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import click
+import torch
 
-from bench.speed.figures import measure, print_figure
-from bench.speed.networks import evaluation_works, evaluator_count, made_network, network_option
-from bench.speed.positions import middle_games
+from bench.speed.figures import Figure, Timing, bench
+from bench.speed.subjects import evaluation_works, made_network, middle_games, network_option, new_runners
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.compute.cuda import CudaRunner
-from engine.nets.compute.runner import PlainRunner, Runner
-from engine.nets.compute.speed import matrix_rate
+from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
+from engine.nets.compute.runner import CudaRunner, PlainRunner, Runner
 from engine.nets.on_device import choose_device
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
@@ -38,35 +37,43 @@ PRODUCTS = 10
 SEARCH_CACHE_MIB = 256
 MERGED = 1024
 """Most positions of a batch in search"""
-WARM_UP_S = 2.0
+WARM_UP, WARM_UP_S = 3, 2.0
+"""Matrix products, and seconds of anything else"""
 
 
-def measure_alone(
-    name: str, network: TorchNetwork, flops: int, ceiling: float, size: int, batches, seconds: float, repeats: int
-) -> float:
-    """Print the figures of a network without search; returns the best rate, evaluations/s."""
-    makers: dict[str, Callable[[], Runner]] = {"plain": lambda: PlainRunner(network)}
+def alone_figures(
+    name: str, network: TorchNetwork, share: float, size: int, batches: Sequence[int], timing: Timing
+) -> Generator[Figure, None, float]:
+    """Figures of a network without search; returns the best rate, evaluations/s.
+
+    Args:
+        share: part of the ceiling that an evaluation a second takes.
+    """
+    makers: dict[str, Callable[[TorchNetwork], Runner]] = {"plain": PlainRunner}
     if network.device.type == "cuda":
-        makers = {"eager": lambda: CudaRunner(network, False), "graphs": lambda: CudaRunner(network, True)}
-    kinds = {kind: [make() for _ in range(evaluator_count(network))] for kind, make in makers.items()}
+        makers = {
+            "eager": lambda network: CudaRunner(network, False),
+            "graphs": lambda network: CudaRunner(network, True),
+        }
+    runners = {kind: new_runners(network, new=make) for kind, make in makers.items()}
     best = 0.0
     for batch in batches:
         reached = 0.0
-        for kind, runners in kinds.items():
-            figure, works = f"{kind}/{name}/{size}/{batch}", evaluation_works(network, runners, size, batch)
-            rates = [batch * one.items_per_s for one in measure(figure, works, seconds, repeats)]
-            print_figure(figure, rates, "evaluations/s")
+        for kind in makers:
+            figure, works = f"{kind}/{name}/{size}/{batch}", evaluation_works(network, runners[kind], size, batch)
+            rates = timing.rates(figure, works, batch)
+            yield figure, rates, "evaluations/s"
             reached = max(reached, statistics.median(rates))
-        print_figure(f"share/{name}/{size}/{batch}", [reached * flops / ceiling], "of the matrix rate")
+        yield f"share/{name}/{size}/{batch}", [reached * share], "of the matrix rate"
         best = max(best, reached)
     return best
 
 
-def measure_search(
-    name: str, network: TorchNetwork, alone: float, start: Position, size: int, options: SearchOptions, seconds: float
-) -> None:
-    """Print the figures of a search with a network that reaches ``alone`` evaluations/s without one."""
-    click.echo(f"measuring search/{name}/{size}", err=True)
+def search_figures(
+    name: str, network: TorchNetwork, alone: float, start: Position, options: SearchOptions, seconds: float
+) -> Iterator[Figure]:
+    """Figures of a search with a network that reaches ``alone`` evaluations/s without one; ``name`` has the size."""
+    click.echo(f"measuring search/{name}", err=True)
     with InferenceServer(network, SEARCH_CACHE_MIB, max_batch=MERGED) as server:
         search = Search(options, server, ENCODERS[network.spec.encoder])
         search.set_position(start)
@@ -78,13 +85,37 @@ def measure_search(
         report = search.run(SearchLimits(soft_s=seconds))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     visits = report.playouts_this_run / wall
-    print_figure(f"search/{name}/{size}", [visits], "visits/s")
-    print_figure(f"search_evaluations/{name}/{size}", [report.evaluations / wall], "evaluations/s")
-    print_figure(f"search_share/{name}/{size}", [visits / alone], "of evaluations alone")
-    print_figure(f"cores/{name}/{size}", [cpu / wall / (visits / 1e4)], "cores per 10,000 visits/s")
+    yield f"search/{name}", [visits], "visits/s"
+    yield f"search_evaluations/{name}", [report.evaluations / wall], "evaluations/s"
+    yield f"search_share/{name}", [visits / alone], "of evaluations alone"
+    yield f"cores/{name}", [cpu / wall / (visits / 1e4)], "cores per 10,000 visits/s"
 
 
-@click.command(context_settings={"show_default": True})
+def matrix_rate(device: torch.device, side: int, products: int) -> float:
+    """Operations a second of square matrix products on random numbers, a multiplication with its addition as two.
+
+    In 16 bits where networks run in 16 bits, else in float32.
+
+    Args:
+        side: rows and columns.
+        products: to take the time of together.
+    """
+    dtype = reduced_dtype(device) if prefers_bfloat16(device) else torch.float32
+    left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+    out = torch.empty_like(left)
+
+    def multiply(count: int) -> float:
+        for _ in range(count):
+            torch.mm(left, right, out=out)
+        # Reading a number waits for the device, whichever it is.
+        float(out[0, 0])
+        return time.perf_counter()
+
+    start = multiply(WARM_UP)
+    return products * 2.0 * side**3 / (multiply(products) - start)
+
+
+@bench("parts to cut it into", 2.0)
 @click.option("--device", default="cuda", help="cuda, cuda:N, mps, or cpu to rehearse")
 @network_option(DEFAULT, "keima-12x192", "keima-20x256")
 @click.option(
@@ -98,23 +129,18 @@ def measure_search(
 )
 @click.option("--threads", default=0, type=click.IntRange(0, 256), help="search threads; 0 = chosen for the machine")
 @click.option("--memory", default=16384, type=click.IntRange(512, 1 << 20), help="of the search's tree, in MiB")
-@click.option("--seconds", default=2.0, type=Number(0.001, 600), help="time for each network and batch")
 @click.option("--search-seconds", default=15.0, type=Number(0.001, 600), help="time for each search")
-@click.option("--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts")
-def command(device, names, batches, size, side, seconds, search_seconds, repeats, **search: Any) -> None:
+def command(device, names, batches, size, side, search_seconds, timing: Timing, **search: Any) -> Iterator[Figure]:
     """What a GPU reaches with our networks, alone and in search: one JSON line a figure."""
-    try:
-        chosen = choose_device(device)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
+    chosen = choose_device(device)
     click.echo("measuring matrix", err=True)
-    rates = [matrix_rate(chosen, side, PRODUCTS) for _ in range(repeats)]
-    print_figure("matrix", [rate / 1e12 for rate in rates], "TFLOP/s")
+    rates = [matrix_rate(chosen, side, PRODUCTS) for _ in range(timing.repeats)]
+    yield "matrix", [rate / 1e12 for rate in rates], "TFLOP/s"
     options, start = SearchOptions(**search), middle_games(size)[0].position
     for name in names:
         network, flops = made_network(name, device)
-        alone = measure_alone(name, network, flops, statistics.median(rates), size, batches, seconds, repeats)
-        measure_search(name, network, alone, start, size, options, search_seconds)
+        alone = yield from alone_figures(name, network, flops / statistics.median(rates), size, batches, timing)
+        yield from search_figures(f"{name}/{size}", network, alone, start, options, search_seconds)
 
 
 if __name__ == "__main__":

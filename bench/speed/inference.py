@@ -4,37 +4,30 @@
 the CPU, each with one thread of torch, and two on a GPU. Inputs are random. Start at :func:`command`.
 """
 
+from collections.abc import Iterator
+
 import click
 
-from bench.speed.figures import measure, measured, print_figure
-from bench.speed.networks import bits_option, evaluation_works, evaluator_count, made_network, network_option
-from bench.speed.positions import sizes
-from engine.nets.compute.runner import new_runner
+from bench.speed.figures import Figure, Timing, bench
+from bench.speed.subjects import evaluation_works, made_network, network_options, new_runners, sizes
 from weights import DEFAULT
 
 
-@click.command(context_settings={"show_default": True})
-@network_option(DEFAULT, "keima-6x96")
+@bench("parts to cut it into", 3.0)
+@network_options(DEFAULT, "keima-6x96")
 @sizes
 @click.option(
     "--batch", "batches", multiple=True, default=(1, 8, 64), type=click.IntRange(1, 4096), help="positions, repeatable"
 )
-@click.option("--device", default="auto", help="auto, cpu, mps, cuda or cuda:N")
-@bits_option
-@click.option("--threads", default=0, type=click.IntRange(0, 256), help="evaluators on the CPU; 0 = one a core")
-@measured(3.0)
-def command(names, sizes, batches, device: str, bits: str, threads: int, seconds: float, repeats: int) -> None:
+def command(names, sizes, batches, device: str, bits: str, threads: int, timing: Timing) -> Iterator[Figure]:
     """Speed of networks without search: one JSON line a figure. A board that a network does not play is left out."""
     for name in names:
         network, _ = made_network(name, device, bits)
-        runners = [new_runner(network) for _ in range(evaluator_count(network, threads))]
-        for size in sizes:
-            if not network.spec.plays(size):
-                continue
+        runners = new_runners(network, threads)
+        for size in filter(network.spec.plays, sizes):
             for batch in batches:
                 figure, works = f"{name}/{size}/{batch}", evaluation_works(network, runners, size, batch)
-                rates = [batch * one.items_per_s for one in measure(figure, works, seconds, repeats)]
-                print_figure(figure, rates, "evaluations/s")
+                yield figure, timing.rates(figure, works, batch), "evaluations/s"
 
 
 if __name__ == "__main__":

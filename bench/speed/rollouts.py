@@ -3,11 +3,12 @@
 Every loop runs inside a kernel, so Python is not measured; each thread has its own memory. Start at :func:`command`.
 """
 
-import click
+from collections.abc import Iterator
+
 import numpy as np
 
-from bench.speed.figures import Work, measure, measured, print_figure
-from bench.speed.positions import POSITIONS, SEED, MiddleGame, middle_games, sizes
+from bench.speed.figures import Figure, Timing, Work, bench
+from bench.speed.subjects import POSITIONS, SEED, middle_games, sizes
 from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.geometry import BLACK, PASS
 from engine.go.position import META_TO_MOVE, legal_moves
@@ -20,10 +21,11 @@ from engine.rollout.policy import Tables, new_weights, play_out_by_policy
 from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import consider, weigh
 from engine.system.jit import kernel
-from gtp.cli.terminal import one_line_errors
 
 THREADS = 2
 """Rollouts by policy are measured with one thread and with this number."""
+UNITS = {"ns": 1e9, "us": 1e6}
+"""Of a second"""
 
 
 @kernel
@@ -81,68 +83,43 @@ def _tree_policy(position, moves, numbers, theta, count):
     return considered
 
 
-def uniform_work(size: int, stream: int) -> Work:
-    """Uniform rollouts from the empty board; steps are moves."""
+def rollout_work(size: int, stream: int, tables: Tables | None = None) -> Work:
+    """Rollouts from the empty board, uniform or by the rollout policy; steps are moves."""
     boards, state, lead = (new_board(size), new_board(size)), seed_state(SEED, stream), np.zeros(1, np.int64)
-    return lambda count: _uniform_rollouts(*boards, state, count, lead)
+    if tables is None:
+        return lambda count: _uniform_rollouts(*boards, state, count, lead)
+    policy = new_weights(size), tables, new_last_good_replies()
+    return lambda count: _policy_rollouts(*boards, *policy, state, count, lead)
 
 
-def policy_work(size: int, stream: int, tables: Tables) -> Work:
-    """The same by the rollout policy."""
-    boards, state, lead = (new_board(size), new_board(size)), seed_state(SEED, stream), np.zeros(1, np.int64)
-    weights, replies = new_weights(size), new_last_good_replies()
-    return lambda count: _policy_rollouts(*boards, weights, tables, replies, state, count, lead)
-
-
-def copy_work(games: list[MiddleGame]) -> Work:
-    """Copies between two boards, which one of them ends up on."""
-    return lambda count: _copies(games[0].position.board, games[1].position.board, count)
-
-
-def legal_work(games: list[MiddleGame]) -> Work:
-    """Legal moves of all positions; steps are moves."""
-    out = np.zeros(int(games[0].position.board.meta[META_SIZE]) ** 2 + 1, np.uint8)
-    return lambda count: sum(_legal_moves(position, out, count) for position, _ in games)
-
-
-def tree_work(games: list[MiddleGame], patterns: Patterns) -> Work:
-    """Tree policy of all positions; steps are moves."""
+def board_works(size: int, patterns: Patterns) -> Iterator[tuple[str, Work, int, str]]:
+    """What is timed on middle-game positions: name, work, positions an item, unit."""
+    games, out = middle_games(size), np.zeros(size * size + 1, np.uint8)
     policy = patterns.numbers, patterns.theta
-    return lambda count: sum(_tree_policy(position, moves, *policy, count) for position, moves in games)
-
-
-def measure_board(size: int, patterns: Patterns, seconds: float, repeats: int) -> None:
-    """Measure and print the figures of one board size."""
-
-    def rollouts(name: str, works: list[Work]) -> None:
-        found = measure(name, works, seconds, repeats)
-        print_figure(name, [rate.items_per_s for rate in found], "rollouts/s")
-        print_figure(f"{name}/us_per_move", [1e6 * len(works) / rate.steps_per_s for rate in found], "us")
-        print_figure(f"{name}/moves", [rate.steps_per_s / rate.items_per_s for rate in found], "moves")
-
-    def duration(name: str, work: Work, share: int, unit: str) -> None:
-        units_per_s, found = {"ns": 1e9, "us": 1e6}[unit], measure(name, [work], seconds, repeats)
-        print_figure(name, [units_per_s / rate.items_per_s / share for rate in found], unit)
-
-    rollouts(f"uniform/{size}/1", [uniform_work(size, 0)])
-    for threads in (1, THREADS):
-        rollouts(f"rollout/{size}/{threads}", [policy_work(size, i, patterns.tables) for i in range(threads)])
-    games = middle_games(size)
-    duration(f"legal_moves/{size}", legal_work(games), POSITIONS, "ns")
-    duration(f"tree_policy/{size}", tree_work(games, patterns), POSITIONS, "us")
+    yield "legal_moves", lambda count: sum(_legal_moves(position, out, count) for position, _ in games), POSITIONS, "ns"
+    yield "tree_policy", lambda count: sum(_tree_policy(*game, *policy, count) for game in games), POSITIONS, "us"
     # Last, for it makes the first two positions one.
-    duration(f"board_copy/{size}", copy_work(games), 1, "ns")
+    yield "board_copy", lambda count: _copies(games[0].position.board, games[1].position.board, count), 1, "ns"
 
 
-@click.command(context_settings={"show_default": True})
+@bench("parts to cut it into", 5.0)
 @sizes
-@measured(5.0)
-def command(sizes: tuple[int, ...], seconds: float, repeats: int) -> None:
+def command(sizes: tuple[int, ...], timing: Timing) -> Iterator[Figure]:
     """Speeds of rollouts, from the empty board, and of the board: one JSON line a figure."""
-    with one_line_errors():
-        patterns = shipped_patterns()
+    patterns = shipped_patterns()
     for size in sizes:
-        measure_board(size, patterns, seconds, repeats)
+        rollouts = {f"uniform/{size}/1": [rollout_work(size, 0)]}
+        for threads in (1, THREADS):
+            works = [rollout_work(size, stream, patterns.tables) for stream in range(threads)]
+            rollouts[f"rollout/{size}/{threads}"] = works
+        for name, works in rollouts.items():
+            found = timing.measure(name, works)
+            yield name, [one.items_per_s for one in found], "rollouts/s"
+            yield f"{name}/us_per_move", [1e6 * len(works) / one.steps_per_s for one in found], "us"
+            yield f"{name}/moves", [one.steps_per_s / one.items_per_s for one in found], "moves"
+        for what, work, positions, unit in board_works(size, patterns):
+            name = f"{what}/{size}"
+            yield name, [UNITS[unit] / rate for rate in timing.rates(name, [work], positions)], unit
 
 
 if __name__ == "__main__":

@@ -11,15 +11,13 @@ evaluator threads for networks, which one search thread feeds. Start at :func:`c
 
 import math
 import threading
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import click
 import numpy as np
 
-from bench.speed.figures import print_figure, sample
-from bench.speed.networks import bits_option, evaluation_works, made_network
-from bench.speed.positions import middle_games
+from bench.speed.figures import Figure, Timing, bench, sample
+from bench.speed.subjects import bits_option, evaluation_works, made_network, middle_games, new_runners
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS, KEY, ZERO, Encoder
 from engine.go.game import Game
@@ -28,7 +26,6 @@ from engine.inference.cache import new_cache
 from engine.inference.device import Pace
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request, State
-from engine.nets.compute.runner import new_runner
 from engine.nets.fakes import SerialNetwork
 from engine.nets.network import NetworkSpec
 from engine.search.search import Search
@@ -46,21 +43,15 @@ NULL_BATCH = 128
 """Leaves a batch where evaluating costs nothing"""
 DELAYED_THREADS = 2
 SHAPE = "keima-6x96"
-"""What :mod:`bench.speed.networks` calls the network of ``net6x96``"""
+"""What :mod:`bench.speed.subjects` calls the network of ``net6x96``"""
 ALONE_S = 3.0
 POSITIONS = 10
 VISITS = 800
 MEMORY = 2048
-
-
-class Run(NamedTuple):
-    """How to measure."""
-
-    repeats: int
-    weights: str
-    """the network of ``default``"""
-    bits: str
-    """one of :data:`bench.speed.networks.BITS`"""
+FIGURES = (
+    "null/19/1", "null/19/2", "null_encoded/19/1", "null_encoded/19/2", "delayed/19", "net6x96/19/2", "default/19/2",
+    "default/9/2",
+)  # fmt: skip
 
 
 @kernel
@@ -84,7 +75,7 @@ class InstantServer(InferenceServer):
     evaluations = 0
 
     def __init__(self, encoder: Encoder):
-        self.spec = NetworkSpec("null", encoder.name, 2, 25, has_score=False, has_ownership=False)
+        self.spec = NetworkSpec("null", encoder.name, 2, 25)
         # One set of entries: nothing here is worth keeping.
         self.cache = new_cache(0, SIZE * SIZE + 1)
         self.pace = Pace()
@@ -108,56 +99,45 @@ class InstantServer(InferenceServer):
         """Nothing waits."""
 
 
-def grown(server: InferenceServer, encoder: Encoder, threads: int, batch: int, repeats: int) -> Iterator[Search]:
-    """Searches of the empty board, one after another, each finished when it is given out."""
+def empty_board_figures(name: str, repeats: int) -> Iterator[Figure]:
+    """``null``, ``null_encoded`` and ``delayed``, and what a node weighs."""
+    kind, _, *given = name.split("/")
+    encoder, threads, batch = KEY if kind == "null" else ZERO, DELAYED_THREADS, NULL_BATCH
+    server: InferenceServer
+    if kind == "delayed":
+        network = SerialNetwork(encoder.name)
+        batch = resolved(SearchOptions(), network).batch
+        server = InferenceServer(network, max_batch=network.rows)
+    else:
+        server, threads = InstantServer(encoder), int(given[0])
     search = Search(SearchOptions(threads=threads, batch=batch, memory=MEMORY), server, encoder)
     search.set_position(Game(SIZE, rules_named("tromp-taylor"), KOMI).position)
     search.run(SearchLimits(visits=NULL_VISITS // 50))
+    reports = []
     for _ in range(repeats):
         search.clear()
-        search.run(SearchLimits(visits=NULL_VISITS))
-        yield search
-
-
-def measure_empty_board(name: str, run: Run) -> None:
-    """``null``, ``null_encoded`` and ``delayed``, and what a node weighs."""
-    kind, _, *threads = name.split("/")
-    encoder = KEY if kind == "null" else ZERO
-    server: InferenceServer
-    if kind == "delayed":
-        network = SerialNetwork(ZERO.name)
-        batch = resolved(SearchOptions(), network).batch
-        server, setting = InferenceServer(network, max_batch=network.rows), (DELAYED_THREADS, batch)
-    else:
-        server, setting = InstantServer(encoder), (int(threads[0]), NULL_BATCH)
-    visits, evaluations = [], []
-    for search in grown(server, encoder, *setting, run.repeats):
-        report = search.report()
-        visits.append(report.visits / report.seconds)
-        evaluations.append(report.evaluations / report.seconds)
-    print_figure(name, visits, "visits/s")
-    print_figure(f"{name}/evaluations", evaluations, "evaluations/s")
+        reports.append(search.run(SearchLimits(visits=NULL_VISITS)))
+    yield name, [report.visits / report.seconds for report in reports], "visits/s"
+    yield f"{name}/evaluations", [report.evaluations / report.seconds for report in reports], "evaluations/s"
     if name == "null/19/1":
-        print_figure("node_bytes/19", [used_bytes(search.tree) / int(search.tree.meta[META_USED_NODES])], "bytes")
+        yield "node_bytes/19", [used_bytes(search.tree) / int(search.tree.meta[META_USED_NODES])], "bytes"
     if kind == "delayed":
         server.close()
 
 
-def measure_network(name: str, run: Run) -> None:
+def network_figures(name: str, network_name: str, bits: str, repeats: int) -> Iterator[Figure]:
     """``net6x96`` and ``default``: visits and evaluations a second, and evaluations alone."""
-    kind, size, threads = name.split("/")
-    network, _ = made_network(run.weights if kind == "default" else SHAPE, "cpu", run.bits)
-    runners = [new_runner(network) for _ in range(int(threads))]
+    size, threads = map(int, name.split("/")[1:])
+    network, _ = made_network(network_name, "cpu", bits)
     batch = resolved(SearchOptions(), network).batch
-    works = evaluation_works(network, runners, int(size), batch)
-    encoder = ENCODERS[network.spec.encoder]
-    positions = [game.position for game in middle_games(int(size))[:POSITIONS]]
-    with InferenceServer(network, cache_mib=64, threads=int(threads)) as server:
-        search = Search(SearchOptions(threads=1), server, encoder)
+    works = evaluation_works(network, new_runners(network, threads), size, batch)
+    positions = [game.position for game in middle_games(size)[:POSITIONS]]
+    with InferenceServer(network, cache_mib=64, threads=threads) as server:
+        search = Search(SearchOptions(threads=1), server, ENCODERS[network.spec.encoder])
         search.set_position(positions[0])
         search.run(SearchLimits(visits=50))
         visits, evaluations, alone = [], [], []
-        for _ in range(run.repeats):
+        for _ in range(repeats):
             seconds, done, before = 0.0, 0, server.evaluations
             for position in positions:
                 server.forget()
@@ -168,33 +148,25 @@ def measure_network(name: str, run: Run) -> None:
             visits.append(done / seconds)
             evaluations.append((server.evaluations - before) / seconds)
             alone += [batch * one.items_per_s for one in sample(works, ALONE_S, 1)]
-    print_figure(name, visits, "visits/s")
-    print_figure(f"{name}/evaluations", evaluations, "evaluations/s")
-    print_figure(f"{name}/alone", alone, "evaluations/s")
+    yield name, visits, "visits/s"
+    yield f"{name}/evaluations", evaluations, "evaluations/s"
+    yield f"{name}/alone", alone, "evaluations/s"
 
 
-FIGURES: dict[str, Callable[[str, Run], None]] = {
-    "null/19/1": measure_empty_board,
-    "null/19/2": measure_empty_board,
-    "null_encoded/19/1": measure_empty_board,
-    "null_encoded/19/2": measure_empty_board,
-    "delayed/19": measure_empty_board,
-    "net6x96/19/2": measure_network,
-    "default/19/2": measure_network,
-    "default/9/2": measure_network,
-}
-
-
-@click.command(context_settings={"show_default": True})
-@click.option("--only", "names", multiple=True, type=click.Choice(list(FIGURES)), help="figure to measure, repeatable")
-@click.option("--repeats", default=5, type=click.IntRange(1, 999), help="measurements of each; their median counts")
+@bench("measurements of each")
+@click.option("--only", "names", multiple=True, type=click.Choice(FIGURES), help="figure to measure, repeatable")
 @click.option("--weights", default=DEFAULT, help="the network of default/...: a shipped one or a file")
 @bits_option
-def command(names: tuple[str, ...], repeats: int, weights: str, bits: str) -> None:
+def command(names: tuple[str, ...], weights: str, bits: str, timing: Timing) -> Iterator[Figure]:
     """Visits a second of searches, one JSON line a figure; see the module for what is what."""
+    networks = {"net6x96": SHAPE, "default": weights}
     for name in names or FIGURES:
         click.echo(f"measuring {name}", err=True)
-        FIGURES[name](name, Run(repeats, weights, bits))
+        network = networks.get(name.split("/")[0])
+        if network:
+            yield from network_figures(name, network, bits, timing.repeats)
+        else:
+            yield from empty_board_figures(name, timing.repeats)
 
 
 if __name__ == "__main__":

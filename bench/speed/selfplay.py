@@ -17,20 +17,18 @@ from typing import NamedTuple
 import click
 import numpy as np
 
-from bench.speed.figures import measured, print_figure, sample
-from bench.speed.networks import bits_option, evaluation_works, evaluator_count, made_network, network_option
-from bench.speed.positions import sizes
+from bench.speed.figures import Figure, Timing, bench, sample
+from bench.speed.subjects import evaluation_works, made_network, network_options, new_runners, sizes
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.compute.runner import new_runner
 from engine.selfplay.many_games import Group, groups_for
 from engine.selfplay.plan import BulkOptions, setups_of
 from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.variety import Komi, Variety
-from engine.system.crew.threads import SharedNumbers
-from gtp.cli.data_play import AT_ONCE
+from engine.system.crew import SharedNumbers
+from gtp.cli.bulk import AT_ONCE
 from weights import DEFAULT
 
 WAIT_S = 0.01
@@ -38,25 +36,20 @@ SEARCH_CACHE_MIB = 64
 VARIETY = Variety(((RULE_SETS["chinese"], 1.0),), ((Komi(), 1.0),), ((1.0, 1.0),))
 
 
-@click.command(context_settings={"show_default": True})
-@network_option(DEFAULT)
+@bench("parts to cut it into", 60.0)
+@network_options(DEFAULT)
 @sizes
 @click.option("--at-once", type=click.IntRange(1), help="games of a batch; by default as keima data play has them")
-@click.option("--device", default="auto", help="auto, cpu, mps, cuda or cuda:N")
-@bits_option
-@click.option("--threads", default=0, type=click.IntRange(0, 256), help="evaluators on the CPU; 0 = one a core")
-@measured(60.0)
 def command(
-    names, sizes, at_once: int | None, device: str, bits: str, threads: int, seconds: float, repeats: int
-) -> None:
+    names, sizes, at_once: int | None, device: str, bits: str, threads: int, timing: Timing
+) -> Iterator[Figure]:  # fmt: skip
     """Speed of games in bulk: one JSON line a figure. The network alone, policies and searches share the time."""
     for name in names:
         network, _ = made_network(name, device, bits)
         batch = at_once or AT_ONCE["gpu" if network.merges else "cpu"]
-        for size in sizes:
-            if network.spec.plays(size):
-                click.echo(f"measuring {name}/{size}", err=True)
-                _measure(f"{name}/{size}", network, size, batch, threads, seconds / 3, repeats)
+        for size in filter(network.spec.plays, sizes):
+            click.echo(f"measuring {name}/{size}", err=True)
+            yield from _figures(f"{name}/{size}", network, size, batch, threads, timing)
 
 
 class _Rates(NamedTuple):
@@ -71,27 +64,27 @@ Play = Callable[[InferenceServer, int, int, Iterator[int], threading.Event], Ite
 """Plays games by their numbers on a board size, K at once, until stopped; yields how many games and rows ended"""
 
 
-def _measure(
-    name: str, network: TorchNetwork, size: int, batch: int, threads: int, seconds: float, repeats: int
-) -> None:
+def _figures(
+    name: str, network: TorchNetwork, size: int, batch: int, threads: int, timing: Timing
+) -> Iterator[Figure]:  # fmt: skip
     """The figures of one board size."""
-    runners = [new_runner(network) for _ in range(evaluator_count(network, threads))]
-    works = evaluation_works(network, runners, size, batch)
+    works = evaluation_works(network, new_runners(network, threads), size, batch)
     alone: list[float] = []
     found: dict[str, list[_Rates]] = {name: [], f"{name}/search": []}
+    part_s = timing.seconds / 3 / timing.repeats
     with InferenceServer(network, cache_mib=SEARCH_CACHE_MIB, threads=threads) as server:
         for play in PLAYS:
             _rates(play, server, size, batch, 0.0)  # Everything is compiled.
-        for _ in range(repeats):
-            alone.append(batch * sample(works, seconds / repeats, 1)[0].items_per_s)
+        for _ in range(timing.repeats):
+            alone.append(batch * sample(works, part_s, 1)[0].items_per_s)
             for play, rates in zip(PLAYS, found.values(), strict=True):
-                rates.append(_rates(play, server, size, batch, seconds / repeats))
-    print_figure(f"{name}/alone", alone, "evaluations/s")
+                rates.append(_rates(play, server, size, batch, part_s))
+    yield f"{name}/alone", alone, "evaluations/s"
     for what, rates in found.items():
-        print_figure(what, [one.evaluations for one in rates], "evaluations/s")
-        print_figure(f"{what}/share", [one.evaluations / of for one, of in zip(rates, alone, strict=True)], "ratio")
-        print_figure(f"{what}/games", [one.games for one in rates], "games/s")
-    print_figure(f"{name}/search/rows", [one.rows for one in found[f"{name}/search"]], "rows/s")
+        yield what, [one.evaluations for one in rates], "evaluations/s"
+        yield f"{what}/share", [one.evaluations / of for one, of in zip(rates, alone, strict=True)], "ratio"
+        yield f"{what}/games", [one.games for one in rates], "games/s"
+    yield f"{name}/search/rows", [one.rows for one in found[f"{name}/search"]], "rows/s"
 
 
 def _policy_games(

@@ -8,15 +8,15 @@ process answers over pipes, without a settings file. Start at :func:`command`.
 
 import tempfile
 import time
+from collections.abc import Iterator
 
 import click
 
-from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient
-from bench.speed.figures import print_figure
+from bench.match.gtp_client import ROOT, GtpClient
+from bench.speed.figures import Figure, Timing, bench
 from engine.system.jit import CACHE_VARIABLE
 from engine.system.programs import keima
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
-from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT
 
 QUESTIONS = {"handshake": "name", "first_genmove": "genmove b"}
@@ -51,25 +51,22 @@ def samples(command: list[str], state: str, repeats: int) -> list[list[float]]:
     return [seconds_of(command) for _ in range(repeats)]
 
 
-@click.command(context_settings={"show_default": True})
+@bench("warm starts")
 @click.option("--only", "names", multiple=True, type=click.Choice(FIGURES), help="figure to measure, repeatable")
 @click.option("--weights", default=DEFAULT, help="as of keima gtp")
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board")
 @click.option("--device", default="cpu", help="as of keima gtp")
-@click.option("--repeats", default=5, type=click.IntRange(1, 999), help="warm starts; their median counts")
-def command(names: tuple[str, ...], weights: str, size: int, device: str, repeats: int) -> None:
+def command(names: tuple[str, ...], weights: str, size: int, device: str, timing: Timing) -> Iterator[Figure]:
     """How long a start takes, warm and cold: one JSON line a figure."""
     words = keima("gtp", "--visits", 1, "--weights", weights, "--size", size, "--device", device)
     for state in STATES:
-        wanted = [name for name in names or FIGURES if name.endswith(f"/{state}")]
-        if not wanted:
-            continue
-        click.echo(f"measuring {state} starts", err=True)
-        with one_line_errors(EngineError, EngineRefused):
-            found = samples(words, state, repeats)
-        for figure, values in zip(QUESTIONS, zip(*found, strict=True), strict=True):
-            if f"{figure}/{state}" in wanted:
-                print_figure(f"{figure}/{state}", values, "s")
+        wanted = {f"{figure}/{state}" for figure in QUESTIONS} & set(names or FIGURES)
+        if wanted:
+            click.echo(f"measuring {state} starts", err=True)
+            found = zip(*samples(words, state, timing.repeats), strict=True)
+            for figure, values in zip(QUESTIONS, found, strict=True):
+                if f"{figure}/{state}" in wanted:
+                    yield f"{figure}/{state}", values, "s"
 
 
 if __name__ == "__main__":

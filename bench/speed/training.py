@@ -7,14 +7,14 @@ threads of the first kind the second needs. One JSON line a figure; start at :fu
 
 import statistics
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import numpy as np
 
-from bench.speed.figures import Work, measure, measured, print_figure, rounded
-from bench.speed.networks import NETWORKS, shape_of
-from bench.speed.positions import middle_games
+from bench.speed.figures import Figure, Timing, Work, bench
+from bench.speed.subjects import NETWORKS, middle_games, shape_of
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS
 from engine.go.position import META_N_MOVES
@@ -24,7 +24,6 @@ from engine.records.games import Games, offsets_of, policy_indices
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Material, Mixture
 from engine.train.trainer import Goal, Measure, Trainer
-from gtp.cli.terminal import one_line_errors
 
 SIZE = 19
 
@@ -76,31 +75,27 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
     return work
 
 
-@click.command(context_settings={"show_default": True})
+@bench("parts to cut it into", 20.0)
 @click.option("--network", "names", multiple=True, default=("keima-6x64",), type=click.Choice(list(NETWORKS)))
 @click.option("--batch", "batches", multiple=True, default=(64,), type=click.IntRange(1, 65536), help="repeatable")
 @click.option("--device", default="auto", help="auto, cpu, cuda or mps")
 @click.option("--threads", default=0, type=click.IntRange(0, 256), help="CPU threads of torch; 0 = torch's choice")
-@measured(20.0)
-def command(names, batches, device: str, threads: int, seconds: float, repeats: int) -> None:
+def command(names, batches, device: str, threads: int, timing: Timing) -> Iterator[Figure]:
     """Speeds of data preparation and of training: one JSON line a figure."""
-    with one_line_errors():
-        chosen = choose_device(device, threads)
-    games, prepared = made_games(), {}
+    chosen, games, prepared = choose_device(device, threads), made_games(), {}
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             encoder = ARCHITECTURES[NETWORKS[name][0]].encoder
             if encoder not in prepared:
-                figure, work = f"batches/{encoder}/{SIZE}", batch_work(games, encoder, 64)
-                found = [one.items_per_s for one in measure(figure, [work], seconds, repeats)]
-                print_figure(figure, found, "positions/s")
-                prepared[encoder] = statistics.median(found)
+                figure = f"batches/{encoder}/{SIZE}"
+                prepared[encoder] = timing.rates(figure, [batch_work(games, encoder, 64)])
+                yield figure, prepared[encoder], "positions/s"
             for batch in batches:
                 figure, work = f"step/{name}/{batch}", step_work(games, name, batch, chosen, Path(folder))
-                rates = [batch * one.items_per_s for one in measure(figure, [work], seconds, repeats)]
-                print_figure(figure, rates, "positions/s")
-                needed = rounded(statistics.median(rates) / prepared[encoder])
-                print_figure(f"threads/{name}/{batch}", [needed], "threads")
+                rates = timing.rates(figure, [work], batch)
+                yield figure, rates, "positions/s"
+                needed = statistics.median(rates) / statistics.median(prepared[encoder])
+                yield f"threads/{name}/{batch}", [needed], "threads"
 
 
 if __name__ == "__main__":

@@ -11,23 +11,20 @@ Rules are Tromp-Taylor's, under which a search knows by itself what a pass is wo
 
 import multiprocessing
 import queue
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import groupby
 from typing import Any
 
 import click
 import numpy as np
-from rich.progress import Progress
 
-from bench.match.folder import MatchFolder
+from bench.match.folder import ROLES, GameRecord, MatchFolder, record_line
 from bench.match.play import MatchError
-from bench.match.record import ROLES, GameRecord
 from bench.match.runner import Scoreboard, kept, play_and_report
-from bench.match.sprt import Hypotheses
-from bench.strength.sides import Networks, Side, drawn_moves, in_threads, side_from
+from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import PlayOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
@@ -38,13 +35,13 @@ from engine.play.clock import NO_CLOCK
 from engine.play.resignation import Resignation
 from engine.search.choosing import choose
 from engine.search.stoppers import SearchLimits
+from engine.system.crew import Done, Files, Here, Job
 from engine.system.files import alone_in, sha256_of
 from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT, files_of, find_network
 
 RULES = "tromp-taylor"
 SIDE_HELP = "options of one side, as OPTION=VALUE; visits, weights and name too"
-POLL_S = 0.2
 LONGEST = 3
 """Boards full of moves after which a game is counted as it stands"""
 
@@ -73,8 +70,6 @@ class Arena:
 class Pair:
     """Two games with one opening, colours changed, as far as they are missing."""
 
-    index: int
-    """Counted from 0: games ``2 * index + 1`` and ``2 * index + 2``"""
     missing: tuple[int, ...]
     """Numbers of games"""
     opening: tuple[int, ...] | None
@@ -82,19 +77,49 @@ class Pair:
     depends on the symmetry in which the cache first met it."""
 
 
+def missing_pairs(arena: Arena, folder: MatchFolder, missing: Sequence[int]) -> dict[int, Pair]:
+    """Missing games by pairs: pair N, counted from 0, is games ``2 * N + 1`` and ``2 * N + 2``."""
+    openings = {
+        (record.game - 1) // 2: tuple(from_vertex(vertex, arena.size) for vertex in record.moves[: record.opening])
+        for record in folder.records
+    }
+    by_pair = groupby(missing, lambda number: (number - 1) // 2)
+    return {index: Pair(tuple(numbers), openings.get(index)) for index, numbers in by_pair}
+
+
+@dataclass(frozen=True)
+class PairsJob:
+    """Pairs of games as numbered work. See :class:`engine.system.crew.Job`."""
+
+    arena: Arena
+    pairs: dict[int, Pair]
+    at_once: int
+
+    def open(self, stack: ExitStack, files: Files, cores: int) -> "PairPlayer":
+        """A worker with networks of its own."""
+        return PairPlayer(self, stack.enter_context(Networks((self.arena.first, self.arena.second))))
+
+
 class PairPlayer:
-    """Plays pairs of games of one arena; several threads may do so at once."""
+    """Plays pairs of games of one arena, some at once. See :class:`engine.system.crew.Worker`."""
 
-    def __init__(self, arena: Arena, networks: Networks):
-        self._arena, self._networks = arena, networks
+    def __init__(self, job: PairsJob, networks: Networks):
+        self.threads = job.at_once
+        self._arena, self._pairs, self._networks = job.arena, job.pairs, networks
 
-    def play_pair(self, pair: Pair) -> list[GameRecord]:
-        """The missing games of a pair."""
-        opening: Sequence[int] | None = pair.opening
-        if opening is None:
-            rng = np.random.default_rng((self._arena.seed, pair.index))
-            opening = drawn_moves(self._networks, self._arena.first, self._game(), self._arena.opening_moves, rng)
-        return [self._play(number, opening) for number in pair.missing]
+    def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
+        """See :meth:`engine.system.crew.Worker.do`: a line of ``games.jsonl`` for each missing game of a pair."""
+        for index in numbers:
+            pair = self._pairs[index]
+            opening: Sequence[int] | None = pair.opening
+            if opening is None:
+                rng = np.random.default_rng((self._arena.seed, index))
+                opening = drawn_moves(self._networks, self._arena.first, self._game(), self._arena.opening_moves, rng)
+            for number in pair.missing:
+                record = self._play(number, opening)
+                if stopped.is_set():
+                    return
+                yield [index], record_line(record).encode()
 
     def _game(self) -> Game:
         return Game(self._arena.size, rules_named(RULES), self._arena.komi)
@@ -127,80 +152,60 @@ class PairPlayer:
         return record
 
 
-def work(arena: Arena, pairs: Sequence[Pair], at_once: int, results: Any) -> None:
-    """A process: plays pairs with one evaluator; puts records into a queue, or why it cannot go on."""
+class Processes:
+    """Processes of this machine, each with its share of the work. See :class:`engine.system.crew.Crew`."""
+
+    def __init__(self, count: int):
+        self._count = count
+
+    def work(
+        self, job: Job, files: Files, numbers: Iterator[int], take: Callable[[Done], None], stopped: threading.Event,
+        report: Callable[[], None], every_s: float = 1.0,
+    ) -> None:  # fmt: skip
+        """See :meth:`engine.system.crew.Crew.work`.
+
+        Raises:
+            MatchError: a process could not go on; one line.
+        """
+        context, pieces = multiprocessing.get_context("spawn"), list(numbers)
+        results = context.Queue()
+        shares = [pieces[i :: self._count] for i in range(min(self._count, len(pieces)))]
+        processes = [context.Process(target=_work, args=(job, share, results), daemon=True) for share in shares]
+        for process in processes:
+            process.start()
+        try:
+            while not stopped.is_set():
+                # Read before the queue, which has all that a process found when it ends.
+                statuses = {process.exitcode for process in processes}
+                try:
+                    # Short waits: one without end cannot be interrupted on Windows.
+                    found = results.get(timeout=every_s)
+                except queue.Empty:
+                    if statuses - {None, 0}:
+                        raise MatchError("a process of the arena died") from None
+                    if None not in statuses:
+                        return
+                    continue
+                if isinstance(found, Exception):
+                    raise found
+                take(found)
+        finally:
+            for process in processes:
+                process.terminate()
+
+
+def _work(job: Job, numbers: list[int], results: Any) -> None:
+    """A process: puts what is done into a queue, or why it cannot go on."""
+    parent, stopped = multiprocessing.parent_process(), threading.Event()
+
+    def end_with_parent() -> None:
+        if parent is not None and not parent.is_alive():
+            stopped.set()
+
     try:
-        with Networks((arena.first, arena.second)) as networks:
-            player = PairPlayer(arena, networks)
-            in_threads(lambda pair: [results.put(record) for record in player.play_pair(pair)], pairs, at_once)
+        Here().work(job, {}, iter(numbers), results.put, stopped, end_with_parent)
     except Exception as error:
         results.put(MatchError(f"{type(error).__name__}: {error}"))
-
-
-def missing_pairs(arena: Arena, folder: MatchFolder, games: int) -> list[Pair]:
-    """The games from 1 to ``games`` that are missing, by pairs."""
-    openings = {
-        (record.game - 1) // 2: tuple(from_vertex(vertex, arena.size) for vertex in record.moves[: record.opening])
-        for record in folder.records
-    }
-    missing = groupby(folder.missing(games), lambda number: (number - 1) // 2)
-    return [Pair(index, tuple(numbers), openings.get(index)) for index, numbers in missing]
-
-
-def play_match(
-    arena: Arena, folder: MatchFolder, games: int, processes: int, at_once: int, sprt: Hypotheses | None,
-    progress: Progress,
-) -> None:  # fmt: skip
-    """Play what is missing of a match; every finished game goes to the folder.
-
-    Args:
-        sprt: what a sequential test decides between; games in progress at its decision are dropped. None = no test.
-    Raises:
-        MatchError: a process could not go on; one line.
-        KeyboardInterrupt: Ctrl-C; games in progress are dropped.
-    """
-    board = Scoreboard(progress, folder, games, sprt)
-    pairs = missing_pairs(arena, folder, games) if board.missing else []
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    workers = [
-        context.Process(target=work, args=(arena, pairs[index::processes], at_once, results), daemon=True)
-        for index in range(min(processes, len(pairs)))
-    ]
-
-    def check() -> None:
-        if any(worker.exitcode for worker in workers):
-            raise MatchError("a process of the arena died")
-
-    for worker in workers:
-        worker.start()
-    try:
-        for _ in board.missing:
-            board.keep(_next(results, check))
-            if board.is_decided:
-                break
-    finally:
-        for worker in workers:
-            worker.terminate()
-
-
-def _next(results: Any, check: Callable[[], None]) -> GameRecord:
-    """The next record of a queue of processes; short waits, since a wait without end cannot be interrupted on Windows.
-
-    Args:
-        check: called while nothing comes; raises if nothing can come any more.
-    Raises:
-        Exception: what a process put into the queue instead.
-    """
-    while True:
-        try:
-            found = results.get(timeout=POLL_S)
-        except queue.Empty:
-            check()
-            continue
-        if isinstance(found, Exception):
-            raise found
-        return found
 
 
 def _words(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str:
@@ -239,8 +244,12 @@ def command(first, second, weights, visits, games, processes, at_once, folder, j
             if folder:
                 stack.enter_context(alone_in(folder))
             found = MatchFolder(folder, arena.settings())
-        play = partial(play_match, arena, found, games, processes, at_once, sprt)
-        play_and_report(found, json_path, sprt, play)
+
+        def play(board: Scoreboard) -> None:
+            pairs = missing_pairs(arena, found, board.missing)
+            board.play(Processes(processes), PairsJob(arena, pairs, at_once), pairs, is_told=False)
+
+        play_and_report(found, games, json_path, sprt, play)
 
 
 if __name__ == "__main__":

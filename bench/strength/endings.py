@@ -12,6 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,27 +201,16 @@ def command(
 ) -> None:
     if not files and shard is None:
         raise click.ClickException("nothing to score, expected SGF files, folders or --games SHARD")
-    with one_line_errors(EngineError):
+    with one_line_errors(EngineError, EngineRefused), ExitStack() as stack:
         games = [*from_files(files), *(from_shard(shard, count, seed) if shard else ())]
         player = Player(SearchOptions(), PlayOptions(), None if weights == "none" else find_network(weights))
-        client = GtpClient(referee) if referee else None
-    shipped_tables()
-    try:
-        _score_all(player, client, games, show)
-    except (EngineError, EngineRefused) as error:
-        raise click.ClickException(f"{referee}: {error}") from error
-    finally:
-        player.close()
-        if client is not None:
-            client.close()
-
-
-def _score_all(player: Player, client: GtpClient | None, games: list[Finished], show: bool) -> None:
-    """Score all games and print the figures."""
-    scored = []
-    with tempfile.TemporaryDirectory() as folder:
+        stack.callback(player.close)
+        client = stack.enter_context(GtpClient(referee)) if referee else None
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        shipped_tables()
+        scored = []
         for game in games:
-            scored.append(score_game(player, client, game, Path(folder)))
+            scored.append(score_game(player, client, game, folder))
             if show and is_wrong(scored[-1]):
                 click.echo(describe(scored[-1]) + "\n" + drawing(player, scored[-1]) + "\n", err=True)
     if scored:

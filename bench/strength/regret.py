@@ -11,8 +11,10 @@ independent: errors are those of means over games. Start at :func:`command`.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,13 +23,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bench.match.gtp_client import EngineError, EngineRefused
-from bench.match.openings import read_openings
-from bench.strength.peer import Peer
-from bench.strength.sides import Networks, Side, drawn_moves, in_threads, side_from
+from bench.match.folder import read_openings
+from bench.match.gtp_client import START_S, EngineError, EngineRefused, GtpClient
+from bench.match.play import tell_rules
+from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import SearchOptions
 from engine.go.game import Game
-from engine.go.geometry import BLACK
+from engine.go.geometry import BLACK, WHITE, from_vertex, to_vertex
+from engine.go.notation import color_word
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
 from engine.search.stoppers import SearchLimits
@@ -36,6 +39,8 @@ from weights import DEFAULT
 
 RULES = "tromp-taylor"
 FOLDER = click.Path(file_okay=False, path_type=Path)
+LIMIT_S = 300.0
+"""Longest wait for another engine's answer"""
 FEWEST, MOST = 0.08, 0.55
 """Moves before a position, as shares of the board's points"""
 
@@ -77,6 +82,55 @@ class Regret(NamedTuple):
     """share of its moves that are the first side's"""
 
 
+class Peer:
+    """An engine in a process of its own; use as a context manager."""
+
+    def __init__(self, line: str, rules: str, size: int, komi: float):
+        """Start it by its command line.
+
+        Raises:
+            EngineError, EngineRefused: it cannot be started, or does not play on such a board.
+            ValueError: no command line.
+        """
+        self._line, self._size = line, size
+        self._client = GtpClient(line)
+        try:
+            self._forgets = self._client.lists("clear_cache", START_S)
+            for command in (f"boardsize {size}", f"komi {komi:g}"):
+                self._ask(command)
+            tell_rules(rules, partial(self._client.lists, limit_s=LIMIT_S), self._ask)
+        except Exception:
+            self._client.close()
+            raise
+
+    def move(self, moves: Sequence[int]) -> int:
+        """The point it plays after these moves, Black's first, searched from nothing where it can be told to forget.
+
+        Raises:
+            EngineError: it broke down.
+            EngineRefused: it refused a move of the game, or answered with none.
+        """
+        self._ask("clear_board")
+        if self._forgets:
+            self._ask("clear_cache")
+        for i, point in enumerate(moves):
+            self._ask(f"play {color_word((BLACK, WHITE)[i % 2])} {to_vertex(point, self._size)}")
+        answer = self._ask(f"genmove {color_word((BLACK, WHITE)[len(moves) % 2])}")
+        try:
+            return from_vertex(answer, self._size)
+        except ValueError as error:
+            raise EngineRefused(f"{self._line}: {answer!r}, expected a move; it must not resign") from error
+
+    def _ask(self, command: str) -> str:
+        return self._client.ask(command, LIMIT_S)
+
+    def __enter__(self) -> "Peer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+
 class Examiner:
     """Has sides choose in positions, and judges their moves."""
 
@@ -95,28 +149,24 @@ class Examiner:
             moves = int(rng.integers(fewest, most))
             found[index] = drawn_moves(self._networks, side, self._terms.game(()), moves, rng)
 
-        in_threads(draw, range(count), self._at_once)
+        self._in_threads(draw, range(count))
         return [found[index] for index in range(count)]
 
-    def choices(self, side: Side, positions: Sequence[Sequence[int]], repeats: int) -> np.ndarray:
-        """int64[P, R]: a side's moves, searched from nothing, ``repeats`` times with other random numbers."""
+    def choices(self, player: "Side | Peer", positions: Sequence[Sequence[int]], repeats: int) -> np.ndarray:
+        """int64[P, R]: a player's moves, searched from nothing, a side's with other random numbers each time."""
         chosen = np.zeros((len(positions), repeats), np.int64)
 
         def choose(cell: tuple[int, int]) -> None:
-            search = self._networks.search(side, cell[1])
-            search.set_position(self._terms.game(positions[cell[0]]).position)
-            chosen[cell] = search.run(SearchLimits(visits=side.visits)).moves[0].point
+            moves = positions[cell[0]]
+            if isinstance(player, Peer):
+                chosen[cell] = player.move(moves)
+            else:
+                search = self._networks.search(player, cell[1])
+                search.set_position(self._terms.game(moves).position)
+                chosen[cell] = search.run(SearchLimits(visits=player.visits)).moves[0].point
             self._on_done()
 
-        in_threads(choose, list(np.ndindex(*chosen.shape)), self._at_once)
-        return chosen
-
-    def choices_of_peer(self, peer: Peer, positions: Sequence[Sequence[int]], repeats: int) -> np.ndarray:
-        """int64[P, R]: another engine's."""
-        chosen = np.zeros((len(positions), repeats), np.int64)
-        for cell in np.ndindex(*chosen.shape):
-            chosen[cell] = peer.move(positions[cell[0]])
-            self._on_done()
+        self._in_threads(choose, np.ndindex(*chosen.shape), 1 if isinstance(player, Peer) else self._at_once)
         return chosen
 
     def worths(self, positions: Sequence[Sequence[int]], moves: Sequence[Move]) -> dict[Move, float]:
@@ -136,8 +186,13 @@ class Examiner:
                 found[move] = -search.run(SearchLimits(visits=self._judge.visits)).value_stm
             self._on_done()
 
-        in_threads(judge, moves, self._at_once)
+        self._in_threads(judge, moves)
         return found
+
+    def _in_threads(self, task: Callable[[Any], None], items: Iterable[Any], at_once: int = 0) -> None:
+        """Do a task for every item, some side by side; the first failure, which is raised, cancels those not begun."""
+        with ThreadPoolExecutor(at_once or self._at_once) as pool:
+            list(pool.map(task, items))
 
 
 def disputed(chosen: Sequence[np.ndarray]) -> list[Move]:
@@ -243,7 +298,7 @@ def command(options, peers, weights, visits, judge, deep, games, positions, repe
             chosen = [examiner.choices(side, asked, repeats) for side in sides]
             for line in peers:
                 with Peer(line, RULES, size, komi) as peer:
-                    chosen.append(examiner.choices_of_peer(peer, asked, repeats))
+                    chosen.append(examiner.choices(peer, asked, repeats))
             moves = disputed(chosen)
             progress.reset(task, description="judging", total=len(moves))
             found = regrets(names, chosen, examiner.worths(asked, moves))

@@ -4,9 +4,7 @@ A search of few visits leaves most of a processor idle: its batches are small, a
 searches run at once and share an inference server that merges their leaves. Visits are their limit, not time.
 """
 
-import multiprocessing
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,9 +22,6 @@ from engine.search.move_filter import without
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 from weights import find_network
-
-POLL_S = 0.2
-
 
 WITHOUT_EFFECT = ("seed", "evaluators", "wide_root_noise")
 """Options that a match sets itself, or that no player plays with"""
@@ -113,22 +108,3 @@ def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.
         points.append(choose(report, 1.0, rng))
         game.play(game.to_move, points[-1])
     return points
-
-
-def in_threads(task: Callable[[Any], Any], items: Sequence[Any], at_once: int) -> None:
-    """Do a task for every item, ``at_once`` of them side by side on threads; the first failure ends them all.
-
-    In a child process they also end with the process that started it.
-
-    Raises:
-        Exception: what failed.
-    """
-    pool, parent = ThreadPoolExecutor(at_once), multiprocessing.parent_process()
-    waiting = {pool.submit(task, item) for item in items}
-    try:
-        while waiting and (parent is None or parent.is_alive()):
-            done, waiting = wait(waiting, POLL_S, FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)

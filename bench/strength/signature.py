@@ -6,10 +6,11 @@ search faster leaves it as it is; one that makes it choose otherwise says so and
 """
 
 import hashlib
+from collections.abc import Iterator
 
 import click
 
-from bench.speed.positions import middle_games
+from bench.speed.subjects import middle_games
 from engine.config import SearchOptions
 from engine.features.encoder import ZERO
 from engine.go.position import Position, new_position
@@ -27,24 +28,20 @@ MIDDLE_GAMES = 2
 SEED = 20160127
 
 
-def positions() -> list[Position]:
+def positions() -> Iterator[Position]:
     """Empty boards and middle games of several sizes."""
-    return [
-        position
-        for size in SIZES
-        for position in (new_position(size), *(game.position for game in middle_games(size)[:MIDDLE_GAMES]))
-    ]
+    for size in SIZES:
+        yield new_position(size)
+        yield from (game.position for game in middle_games(size)[:MIDDLE_GAMES])
 
 
 def _visits_below(tree: Tree, node: int) -> list:
     """Moves and visits of a subtree as nested lists, in the order in which the moves were first chosen."""
+    if node == NONE:
+        return []
     first = int(tree.first_edge[node])
     return [
-        [
-            int(tree.move[edge]),
-            int(edge_visits(tree, edge)),
-            _visits_below(tree, int(tree.child[edge])) if tree.child[edge] != NONE else [],
-        ]
+        [int(tree.move[edge]), int(edge_visits(tree, edge)), _visits_below(tree, int(tree.child[edge]))]
         for edge in range(first, first + int(tree.n_edges[node]))
     ]
 

@@ -22,9 +22,8 @@ from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, to_vertex
 from engine.nets.architectures.registry import ARCHITECTURES, Architecture, new_model, new_spec
-from engine.nets.architectures.shape import Shape, dimension
 from engine.nets.files.checkpoint import save_network
-from engine.nets.network import Model, RawHeads
+from engine.nets.network import Model, RawHeads, Shape, dimension
 from engine.play.player import Player
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from engine.alphago.stages import Command, Plan, Stage
 from engine.config.declaration import core_count
+from engine.system.crew import StopOnSignal
 from engine.system.files import sha256_of, written_whole
 from engine.system.programs import start_child
 from engine.system.run_folder import refuse_foreign
-from engine.system.signals import StopOnSignal
 
 RECORD, LOG, PART = "alphago.json", "log.txt", ".part"
 BEGUN_WITH = "begun-with.json"

@@ -22,22 +22,22 @@ CONDITIONS = {
     "sgd": "for SGD",
     "otherwise": "",
 }
-"""What the value of an option that is left to the engine may depend on, and how help says so"""
+"""Conditions of an automatic value, in words for help"""
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
 WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 SHOWN = 60
-"""Characters of a wrong value that a message repeats"""
+"""Characters of a wrong value in a message"""
 
 
 class Cores(NamedTuple):
-    """A number of threads that follows the number of processors."""
+    """A number of threads that depends on the number of processors."""
 
     low: int = 1
     high: int = 256
     spare: int = 0
-    """processors left to other threads"""
+    """processors for other threads"""
     follows: str = ""
-    """an option: where that is given, this one is equal to it"""
+    """an option whose value this one takes, if given"""
 
     def __str__(self) -> str:
         text = f"{self.low} to {self.high} (cores - {self.spare})" if self.spare else "one a core"
@@ -56,12 +56,10 @@ def option(
     """A dataclass field with its range or choices, unit and help kept as metadata.
 
     Args:
-        default: the value where nothing is given; with ``automatic``, it and all numbers below 0 leave the choice to
-            the engine.
-        flag: its name on the command line, where that is another; a tuple's is repeatable.
-        read: makes a value of text, where the type alone does not say how; raises ``ValueError``.
-        automatic: condition -> what the default then stands for; the first condition that holds counts. ``otherwise``
-            always does.
+        default: with ``automatic``, the default and all negative numbers mean the automatic value.
+        flag: the name on the command line, if it differs; the option of a tuple is repeatable.
+        read: parses a text, if the type is not enough; raises ``ValueError``.
+        automatic: condition -> automatic value; the first condition that holds counts. ``otherwise`` always holds.
     """
     assert automatic.keys() <= CONDITIONS.keys(), automatic
     about = {"help": text, "low": low, "high": high, "unit": unit, "choices": choices, "flag": flag, "read": read}
@@ -69,10 +67,10 @@ def option(
 
 
 def resolve(options: Options, *conditions: str) -> Options:
-    """The options with everything decided that was left to the engine.
+    """The options with their automatic values.
 
     Args:
-        conditions: all of :data:`CONDITIONS` that hold; an option that none of them decides stays open.
+        conditions: all of :data:`CONDITIONS` that hold; an option without one of them stays automatic.
     """
     decided = {}
     for item in fields(options):  # type: ignore[arg-type]  # a TypeVar cannot be bound to "some dataclass"
@@ -86,19 +84,19 @@ def resolve(options: Options, *conditions: str) -> Options:
 
 
 def is_automatic(item: Field[Any], value: Any) -> bool:
-    """Whether a value leaves an option to the engine."""
+    """Whether a value means the automatic one."""
     default: Any = item.default
     is_open = value == default or (item.type is not str and default < 0 and value < 0)
     return bool(item.metadata.get("automatic")) and is_open
 
 
 def key_of(name: str) -> str:
-    """How an option is spelt in the settings file and, behind two dashes, on the command line."""
+    """The name of an option in the settings file and, after two dashes, on the command line."""
     return name.replace("_", "-")
 
 
 def find_option(name: str, *kinds: type) -> Field[Any] | None:
-    """The option of some options classes that a name means, spelt with dashes or underscores; None = there is none."""
+    """The option of a name, with dashes or underscores, in some options classes; None = unknown."""
     return next((item for kind in kinds for item in fields(kind) if item.name == name.replace("-", "_")), None)
 
 
@@ -106,9 +104,9 @@ def parse(item: Field[Any], text: str, name: str = "") -> Any:
     """The value of an option from text: the command line's, GTP's or a bench's.
 
     Args:
-        name: what messages call the option; empty = its own name.
+        name: the option's name in messages; empty = its own.
     Raises:
-        ValueError: not of the option's type or out of its range; one line.
+        ValueError: wrong type or out of range; one line.
     """
     kind = type_of(item)
     value: Any = text
@@ -125,17 +123,17 @@ def parse(item: Field[Any], text: str, name: str = "") -> Any:
 
 
 def type_of(item: Field[Any]) -> Any:
-    """The type of an option's value; of one that is repeatable, that of each."""
+    """The type of an option's value, or of each value of a repeatable option."""
     return get_args(item.type)[0] if get_args(item.type) else item.type
 
 
 def checked(item: Field[Any], value: Any, name: str = "") -> Any:
-    """A value of the option's type and within its range; whole numbers will do for fractions.
+    """A value of the option's type and in its range; integers are valid for fractions.
 
     Args:
-        name: what messages call the option; empty = its own name.
+        name: the option's name in messages; empty = its own.
     Raises:
-        ValueError: it is another value; one line.
+        ValueError: wrong type or out of range; one line.
     """
     wanted = type_of(item)
     if wanted is float and type(value) is int and abs(value) < 2**63:
@@ -160,14 +158,14 @@ def _check_range(item: Field[Any], value: Any, name: str) -> None:
     """Refuse a value outside the option's range or choices."""
     low, high, choices = (item.metadata.get(key) for key in ("low", "high", "choices"))
     for one in value if isinstance(value, tuple) else (value,):
-        # Asked this way round, "not a number" is out of range too.
+        # Compared this way round, NaN is out of range too.
         is_within = (low is None or one >= low) and (high is None or one <= high)
         if not is_within or (choices and one not in choices):
             raise ValueError(f"{name or item.name} is {shown(one)}, expected {range_text(item)}")
 
 
 def shown(value: Any) -> str:
-    """A value as messages repeat it, in one short line."""
+    """A value in a message, in one short line."""
     if isinstance(value, float) or (isinstance(value, int) and abs(value) > 1 << 99):
         text = str(value)
     else:
@@ -176,7 +174,7 @@ def shown(value: Any) -> str:
 
 
 def no_branch(name: str, value: object) -> ValueError:
-    """The error for a choice that an option declares and the code at hand has no branch for."""
+    """The error for a declared choice that the code does not implement."""
     return ValueError(f"{name} is {shown(value)}, which is declared but not implemented here")
 
 
@@ -190,7 +188,7 @@ def range_text(item: Field[Any]) -> str:
 
 
 def bounds_text(low: float | None, high: float | None) -> str:
-    """Bounds of a number in words; None = there is no such bound, empty = there is none at all."""
+    """Bounds of a number in words; empty if there are none."""
     if low is not None and high is not None:
         return f"{low} to {high}"
     if low is not None:
@@ -199,7 +197,7 @@ def bounds_text(low: float | None, high: float | None) -> str:
 
 
 def help_text(item: Field[Any]) -> str:
-    """An option's help: its sentence, what it is where it is left to the engine, and its range if it has one."""
+    """An option's help: its sentence, its automatic value and its range."""
     about, text = item.metadata, item.metadata["help"]
     if automatic := about.get("automatic"):
         chosen = [f"{value} {CONDITIONS[name]}" for name, value in automatic.items() if CONDITIONS[name]]
@@ -211,17 +209,17 @@ def help_text(item: Field[Any]) -> str:
 
 
 def sections(kind: type) -> list[tuple[str, list[Field[Any]]]]:
-    """The options of a class under the headings of the classes that declare them, its own first."""
+    """The options of a class, under the headings of the classes that declare them, its own first."""
     parents = [one for one in kind.__mro__ if issubclass(one, Checked) and one is not Checked]
     options = [item for item in fields(kind) if "help" in item.metadata]
     return [(one.heading, [item for item in options if item.name in one.__annotations__]) for one in parents]
 
 
 class Checked:
-    """Base of options classes: values out of range are refused when an object is made."""
+    """Base of options classes: an object with a value out of range is refused."""
 
     heading: ClassVar[str] = "Options"
-    """of its options, in help and in the settings file"""
+    """heading of its options in help and in the settings file"""
 
     def __post_init__(self) -> None:
         check(self)

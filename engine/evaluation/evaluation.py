@@ -10,9 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.config.declaration import core_count
-from engine.evaluation.calibration import by_move, calibration_error, histogram, reliability
 from engine.evaluation.rollout_values import COUNTS, rollout_values
-from engine.evaluation.value_errors import CONSTANT, NETWORK, Estimate, errors_beside
+from engine.evaluation.values import (
+    CONSTANT,
+    NETWORK,
+    Estimate,
+    by_move,
+    calibration_error,
+    error_table,
+    errors_beside,
+    histogram,
+    reliability,
+)
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer
@@ -77,9 +86,9 @@ def evaluate_network(
         give them (with eight symmetries the ensemble's, and those of the network without it as ``plain/top1``),
         ``positions``, ``symmetries``, ``skipped_games`` (on boards the network does not play), and as far as they
         apply: ``calibration_error``, ``calibration`` and ``histogram`` of the value, ``by_move``, ``rollouts``,
-        ``game``; see :mod:`engine.evaluation.calibration`, :func:`_beside_rollouts` and :func:`_through_game`; and
+        ``game``; see :mod:`engine.evaluation.values`, :func:`_beside_rollouts` and :func:`_through_game`; and
         ``constant_mse``, the error of the best constant, ``beside`` and ``policy_rollouts``, see
-        :func:`engine.evaluation.value_errors.errors_beside`.
+        :func:`engine.evaluation.values.errors_beside`.
     Raises:
         ValueError: no game fits the network, or there is no game of that number.
         RuntimeError: a network failed.
@@ -96,7 +105,7 @@ def evaluate_network(
         report |= _sample_metrics(found)
         if labels:
             report |= label_metrics(measured.server.ask, measured.encoder, labels, wanted.positions, sizes)
-        if wanted.game and network.spec.has_value:
+        if wanted.game and "value" in network.spec.heads:
             row = wanted.game - 1
             moves = np.arange(games.offsets[row + 1] - games.offsets[row])
             through = measured.metrics_at(np.full(len(moves), row), moves, f"game {wanted.game}")[-1]
@@ -205,9 +214,7 @@ def _beside_rollouts(found: PositionMetrics, values: np.ndarray) -> dict[str, An
     """
     errors = {"network": found.columns()["value_mse"]}
     errors |= {str(count): (found.result - values[:, i]) ** 2 for i, count in enumerate(COUNTS)}
-    errors = {name: error for name, error in errors.items() if not np.isnan(error).any()}
-    means = {name: float(error.mean()) for name, error in errors.items()}
-    return {"positions": len(values)} | means | {"by_move": by_move(found.ply, errors)}
+    return error_table(found.ply, {name: error for name, error in errors.items() if not np.isnan(error).any()})
 
 
 def _through_game(games: Games, row: int, found: PositionMetrics) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from engine.evaluation.value_errors import ROLLOUTS
+from engine.evaluation.values import ROLLOUTS
 from engine.pictures.charts import Points, line_chart, side_by_side
 from engine.pictures.drawing import check_png, png
 

@@ -21,6 +21,8 @@ import threading
 import numpy as np
 import torch
 
+from engine.nets.network import HEADS
+
 
 class State(enum.Enum):
     """Where a request is in its life."""
@@ -35,6 +37,19 @@ class State(enum.Enum):
 class Request:
     """S slots for boards of N x N with C planes and G globals; every array is also seen by torch (``tensors``)."""
 
+    planes: np.ndarray
+    """float32[S, C, N, N], written by the caller"""
+    globals: np.ndarray
+    """float32[S, G], written by the caller"""
+    policy: np.ndarray
+    """float32[S, N*N+1]: move logits, pass last, under the symmetry of the planes, not masked for legality"""
+    value: np.ndarray
+    """float32[S]: -1 to 1 for the side to move; this and what follows is 0 from a network without such a head"""
+    score: np.ndarray
+    """float32[S]: lead in points of the side to move"""
+    ownership: np.ndarray
+    """float32[S, N, N]: 1 = the mover's, under the symmetry of the planes"""
+
     def __init__(self, size: int, capacity: int, planes: int, globals_: int, pinned: bool = False):
         """Allocate the slots.
 
@@ -42,28 +57,11 @@ class Request:
             capacity: S.
             pinned: page-locked memory, from which a GPU copies without waiting for the processor.
         """
-        shapes = {
-            "planes": (capacity, planes, size, size),
-            "globals": (capacity, globals_),
-            "policy": (capacity, size * size + 1),
-            "value": (capacity,),
-            "score": (capacity,),
-            "ownership": (capacity, size, size),
-        }
-        self.tensors = {name: torch.zeros(shape, pin_memory=pinned) for name, shape in shapes.items()}
+        shapes = {"planes": (planes, size, size), "globals": (globals_,)}
+        shapes |= {name: head.shape(size) for name, head in HEADS.items()}
+        self.tensors = {name: torch.zeros((capacity, *shape), pin_memory=pinned) for name, shape in shapes.items()}
+        vars(self).update({name: tensor.numpy() for name, tensor in self.tensors.items()})
         self.size = size
-        self.planes: np.ndarray = self.tensors["planes"].numpy()
-        """float32[S, C, N, N], written by the caller"""
-        self.globals: np.ndarray = self.tensors["globals"].numpy()
-        """float32[S, G], written by the caller"""
-        self.policy: np.ndarray = self.tensors["policy"].numpy()
-        """float32[S, N*N+1]: move logits, pass last, under the symmetry of the planes, not masked for legality"""
-        self.value: np.ndarray = self.tensors["value"].numpy()
-        """float32[S]: -1 to 1 for the side to move; 0 from a network without a value head"""
-        self.score: np.ndarray = self.tensors["score"].numpy()
-        """float32[S]: lead in points of the side to move; 0 from a network without a score head"""
-        self.ownership: np.ndarray = self.tensors["ownership"].numpy()
-        """float32[S, N, N]: 1 = the mover's, under the symmetry of the planes; 0 from a network without such a head"""
         self.count = 0
         self.alone = False
         """evaluate as a batch of its own, so that its outputs depend on nothing else in the queue"""
@@ -71,3 +69,8 @@ class Request:
         self.cancelled = False
         self.error: Exception | None = None
         self.done = threading.Event()
+
+    def hand_back(self, error: Exception | None = None) -> None:
+        """Give the request back to its caller. Threads: the server's lock is held, for a request may be used again."""
+        self.error, self.state = error, State.DONE
+        self.done.set()

@@ -43,7 +43,7 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
     Threads: as for :class:`Player`; a search in the opponent's time may go on meanwhile.
     """
     server = player.server
-    if server is None or not server.spec.has_policy:
+    if server is None or "policy" not in server.spec.heads:
         return Policy(_tree_policy(player.game.position, color, player.search_options), float("nan"))
     deadline_s = time.perf_counter() + PATIENCE_S
     try:

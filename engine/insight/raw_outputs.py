@@ -100,10 +100,10 @@ class Glancing:
         spec, request, position = self._server.spec, self._request, self._position
         owners = ownership_of(BLACK, request.ownership[0], position, self._symmetry)
         return Glance(
-            float(request.value[0]) if spec.has_value else None,
-            float(request.score[0]) if spec.has_score else None,
-            move_probabilities(request.policy[0], position, self._symmetry) if spec.has_policy else None,
-            owners.astype(np.float32) if spec.has_ownership else None,
+            float(request.value[0]) if "value" in spec.heads else None,
+            float(request.score[0]) if "score" in spec.heads else None,
+            move_probabilities(request.policy[0], position, self._symmetry) if "policy" in spec.heads else None,
+            owners.astype(np.float32) if "ownership" in spec.heads else None,
         )
 
     def abandon(self) -> None:

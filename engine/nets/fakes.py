@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from engine.nets.network import NetOutput, NetworkSpec
+from engine.nets.network import HEADS, NetOutput, NetworkSpec
 
 MASK_BITS = 20
 
@@ -17,7 +17,7 @@ class UniformNetwork:
     """Knows nothing: equal logits, value 0, score 0, ownership 0."""
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25):
-        self.spec = NetworkSpec("uniform", encoder, min_size, max_size, has_score=True, has_ownership=True)
+        self.spec = NetworkSpec("uniform", encoder, min_size, max_size, tuple(HEADS))
         self.device, self.merges = torch.device("cpu"), False
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:

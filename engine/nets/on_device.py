@@ -1,20 +1,84 @@
-"""From a file to a network ready to evaluate."""
+"""From a file to a network ready to evaluate on a device, and whether its outputs are the same on every device.
 
-from collections.abc import Callable
+The reference is the plain float32 forward pass on the CPU (:func:`engine.nets.compute.adapter.exact_output`), from
+which a device's way departs by folded normalisation, Winograd's convolutions, other orders of sums, and fewer bits.
+"""
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from engine.nets.compute.adapter import TorchNetwork, exact_output
-from engine.nets.compute.precision import excess
-from engine.nets.compute.winograd_tiles import tile_side
+from engine.nets.compute.precision import differences, excess, in_units
+from engine.nets.compute.winograd import tile_side
 from engine.nets.files.read import read_network
-from engine.nets.network import Model, Network, NetworkSpec
+from engine.nets.network import HEADS, Model, NetOutput, Network, NetworkSpec
 from engine.nets.notices import say_once
-from engine.nets.pair import AlphaGoPair
-from engine.system.errors import one_line
+from engine.system import one_line
 from weights import NetworkPath, files_of
+
+
+def found_devices() -> dict[str, str]:
+    """The devices that an option may name, each with what it is."""
+    arithmetic = torch.backends.cpu.get_cpu_capability()
+    found = {"cpu": f"{platform.processor() or platform.machine()} ({arithmetic}), {os.cpu_count()} cores"}
+    for index in range(torch.cuda.device_count()):
+        card = torch.cuda.get_device_properties(index)
+        found[f"cuda:{index}"] = f"{card.name}, {card.total_memory >> 20} MiB"
+    if torch.backends.mps.is_available():
+        found["mps"] = "Apple's GPU"
+    return found
+
+
+ENCODERS = ("alphago-48", "alphago-49")
+"""What policy and value network read; the second is the first and one plane more"""
+POLICY_PLANES = 48
+
+
+def pair_spec(first: NetworkSpec, second: NetworkSpec) -> NetworkSpec:
+    """What AlphaGo's policy network and value network need and offer together.
+
+    Raises:
+        ValueError: they are no policy and value network of AlphaGo's planes for the same boards; one line.
+    """
+    name = f"{first.name}+{second.name}"
+    if (first.encoder, second.encoder) != ENCODERS or "policy" not in first.heads or "value" not in second.heads:
+        raise ValueError(
+            f"{name}: encoders {first.encoder} and {second.encoder}, expected a policy network of {ENCODERS[0]} and a "
+            f"value network of {ENCODERS[1]}"
+        )
+    low, high = max(first.min_size, second.min_size), min(first.max_size, second.max_size)
+    if low > high:
+        raise ValueError(
+            f"{name}: boards of {first.min_size} to {first.max_size} and of {second.min_size} to {second.max_size}, "
+            "expected the same"
+        )
+    return NetworkSpec(name, second.encoder, low, high)
+
+
+class AlphaGoPair:
+    """AlphaGo's policy network and value network behind one Network interface."""
+
+    def __init__(self, policy: Network, value: Network):
+        """Join two networks on one device.
+
+        Raises:
+            ValueError: as :func:`pair_spec`.
+        """
+        self.spec = pair_spec(policy.spec, value.spec)
+        self.device, self.merges = policy.device, policy.merges
+        self._policy, self._value = policy, value
+
+    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+        """See :meth:`engine.nets.network.Network.evaluate`; planes are those of the value network's encoder."""
+        policy = self._policy.evaluate(planes[:, :POLICY_PLANES], globals_).policy
+        return NetOutput(policy, self._value.evaluate(planes, globals_).value)
+
 
 EXPECTED = "auto, cpu, mps, cuda or cuda:N"
 Samples = Callable[[str, int], tuple[np.ndarray, np.ndarray]]
@@ -142,3 +206,79 @@ def _excess(network: TorchNetwork, model: Model, planes: Tensor, globals_: Tenso
     """How a network on its device differs from the model computed the plain way; empty where it is close enough."""
     rough = network.evaluate(planes.to(network.device), globals_.to(network.device)).each(Tensor.cpu)
     return excess(exact_output(model, planes, globals_), rough)
+
+
+SMALL = 9
+"""A board size that is compared besides the largest"""
+
+
+class Check(NamedTuple):
+    """One way to compute, compared with the reference."""
+
+    device: str
+    dtype: str
+    plays: bool
+    """whether this is how the engine plays on the device"""
+    errors: dict[str, float]
+    """largest differences: of the win rate, of a move's probability, of the score in points, of ownership (-1 to 1)"""
+    limits: dict[str, float]
+
+    @property
+    def is_close(self) -> bool:
+        """Whether no difference is beyond its limit."""
+        return all(error <= self.limits[head] for head, error in self.errors.items())
+
+
+def verify(model: Model, spec: NetworkSpec, devices: Sequence[torch.device], samples: Samples) -> Iterator[Check]:
+    """Compare every way to compute a network, on every device in 32 and in 16 bits.
+
+    Args:
+        model: on the CPU.
+        samples: gives the positions.
+    Raises:
+        RuntimeError: a device failed.
+    """
+    inputs = [torch_samples(samples, spec.encoder, size) for size in board_sizes(spec)]
+    exact = [exact_output(model, *tensors) for tensors in inputs]
+    for device in devices:
+        playing = checked(model, spec, device, samples)
+        for reduced in (False, True):
+            network = TorchNetwork(model, spec, device, reduced)
+            found = [network.evaluate(*(part.to(device) for part in tensors)).each(Tensor.cpu) for tensors in inputs]
+            parts = [differences(one, other) for one, other in zip(exact, found, strict=True)]
+            errors = {head: max(part[head] for part in parts) for head in parts[0]}
+            limits = {head.unit: head.limit_16 if reduced else head.limit_32 for head in HEADS.values()}
+            dtype = str(network.dtype).removeprefix("torch.")
+            plays = (playing.device, playing.dtype) == (device, network.dtype)
+            yield Check(str(device), dtype, plays, errors, limits)
+
+
+def board_sizes(spec: NetworkSpec) -> list[int]:
+    """The board sizes that are compared: the largest, and a small one if the network plays it."""
+    return sorted({spec.max_size, max(spec.min_size, min(SMALL, spec.max_size))})
+
+
+def symmetry_spread(model: Model, spec: NetworkSpec, samples: Samples) -> dict[str, float]:
+    """How much a network's outputs depend on the symmetry that a position is shown under.
+
+    Args:
+        model: on the CPU in float32.
+        samples: gives the positions, of the largest board.
+    Returns:
+        dict: the standard deviation over the eight symmetries, of ``win rate`` and ``score`` (points) as far as the
+        network has them, on average over the positions.
+    """
+    planes, globals_ = torch_samples(samples, spec.encoder, spec.max_size)
+    views = [in_units(exact_output(model, shown, globals_)) for shown in _symmetries(planes)]
+    return {
+        head: float(torch.stack([view[head] for view in views]).std(dim=0, correction=0).mean())
+        for head in ("win rate", "score")
+        if head in views[0]
+    }
+
+
+def _symmetries(planes: Tensor) -> Iterator[Tensor]:
+    """The planes [B, C, N, N] of some positions under each of the eight symmetries."""
+    for one in (planes, planes.transpose(2, 3)):
+        for axes in ((), (2,), (3,), (2, 3)):
+            yield one.flip(axes).contiguous()

@@ -85,7 +85,8 @@ def load(name: str, encoder: str) -> None:
 
     # Processors with a matrix unit compute networks otherwise.
     if not (name.startswith("engine.nets.") and "+amx-tile" in FEATURES.split(",")):
-        scratch = ENCODERS[encoder].new_scratch(2)
+        # Without a network there is no encoder; kernels of endings need none.
+        scratch: Any = ENCODERS[encoder].new_scratch(2) if encoder else None
         module, _, function = name.partition("#")[0].rpartition(".")
         kernel = getattr(import_module(module), function) if module else kernel_of(scratch)
         kernel.compile(argument_types(KERNELS[name][1], scratch))
@@ -100,7 +101,7 @@ def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
             ``struct(NAME, TYPE, ...)``.
         scratch: the encoder's.
     """
-    from engine.nets.compute.program_kernels import LINE
+    from engine.nets.compute.program import LINE
 
     scope: dict[str, Any] = {
         SCRATCH: numba.typeof(scratch), LINES: numba.typeof(np.zeros(0, LINE)), "C": "C", "A": "A",

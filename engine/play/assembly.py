@@ -103,7 +103,7 @@ def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
 
 def _forced(options: SearchOptions, spec: NetworkSpec | None) -> SearchOptions:
     """What the network leaves of the options: where it gives no values, rollouts alone do."""
-    return options if spec is None or spec.has_value else replace(options, rollout_weight=1.0)
+    return options if spec is None or "value" in spec.heads else replace(options, rollout_weight=1.0)
 
 
 def new_server(parts: Parts, shared: bool = False) -> InferenceServer | None:
@@ -149,8 +149,8 @@ def owner_tables(parts: Parts) -> Tables | None:
 
 def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:
     """The pattern policies, if the search has a use for them; loading them takes half a second."""
-    wanted = spec is None or not spec.has_policy or options.rollout_weight > 0.0 or options.placeholder_priors
-    if spec is not None and not spec.has_policy and options.uniform_rollouts:
+    wanted = spec is None or "policy" not in spec.heads or options.rollout_weight > 0.0 or options.placeholder_priors
+    if spec is not None and "policy" not in spec.heads and options.uniform_rollouts:
         raise ValueError(f"network {spec.name} has no policy: it cannot play without learnt patterns")
     if options.patterns != SHIPPED_PATTERNS:
         # Ends of games need the rollout policy at once: a file that cannot be used is refused here.

@@ -354,7 +354,7 @@ class Player(GameKeeper):
 
     def _network_lead_black(self) -> float | None:
         """Black's lead in points as the network sees the position; None if it gives none."""
-        if self.server is None or not self.server.spec.has_score:
+        if self.server is None or "score" not in self.server.spec.heads:
             return None
         score_stm = self.look(self.game.to_move, visits=1).score_stm
         assert score_stm is not None

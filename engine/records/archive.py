@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from engine.system.errors import one_line
+from engine.system import one_line
 from engine.system.files import CHUNK, XZ_MEMORY
 
 GAME_FILE = ".sgf"

@@ -1,7 +1,7 @@
 """Which patterns a policy knows, and the number of each: from codes to places in one vector of weights.
 
-A :class:`Vocabulary` is fixed before learning starts (:mod:`engine.train.pattern_counts` picks it by counts) and stored
-with the weights. Patterns are kept folded (:func:`engine.rollout.patterns.folded`), sorted, one int64 each:
+A :class:`Vocabulary` is fixed before learning starts (:mod:`engine.train.pattern_learning` picks it by counts) and
+stored with the weights. Patterns are kept folded (:func:`engine.rollout.patterns.folded`), sorted, one int64 each:
 
 * *fine*: 3x3 codes; *coarse*: 3x3 codes without most liberties, which every move has, known or not;
 * *responses*: a context (diamond code around the last move, above it the move's liberties) and the cell of the

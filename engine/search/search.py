@@ -383,7 +383,7 @@ class Search:
             ownership_black=ownership_black if owners.black is None else owners.black,
             tree_nodes=nodes,
             evaluations=server.evaluations - run.evaluations_before if server else 0,
-            has_values=server is not None and server.spec.has_value,
+            has_values=server is not None and "value" in server.spec.heads,
             ownership_stdev=owners.stdev,
             network_score_stm=own_lead,
         )
@@ -420,7 +420,8 @@ class Search:
 
         Args, threads: as of :meth:`engine.search.symmetries.SymmetricEvaluation.outputs`.
         """
-        if self._setup.network is None or self._outside is None or not self._setup.network.server.spec.has_ownership:
+        network = self._setup.network
+        if network is None or self._outside is None or "ownership" not in network.server.spec.heads:
             return None
         try:
             position = self._root if of is None else of

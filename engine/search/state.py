@@ -38,7 +38,7 @@ class NetworkAccess(NamedTuple):
     @property
     def has_policy(self) -> bool:
         """Whether the network gives priors."""
-        return self.server.spec.has_policy
+        return "policy" in self.server.spec.heads
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class Setup:
     @property
     def can_keep_owners(self) -> bool:
         """Whether the network says of each node who owns what: it does, and no node is there before it has spoken."""
-        says = self.network is not None and self.network.server.spec.has_ownership
+        says = self.network is not None and "ownership" in self.network.server.spec.heads
         return says and self.patterns is None and not self.uses_rollouts
 
     @property
     def has_network_score(self) -> bool:
         """Whether leads in points come from the network, not from rollouts."""
-        return self.network is not None and self.network.server.spec.has_score
+        return self.network is not None and "score" in self.network.server.spec.heads
 
     @property
     def has_scores(self) -> bool:

@@ -39,7 +39,7 @@ def resolved(options: SearchOptions, network: Network | InferenceServer | None) 
 
 def move_choice(options: SearchOptions, server: InferenceServer | None) -> str:
     """How the root's moves are put in order; results of single rollouts say too little for a bound."""
-    has_values = server is not None and server.spec.has_value
+    has_values = server is not None and "value" in server.spec.heads
     return options.move_choice if has_values else "visits"
 
 
@@ -53,7 +53,7 @@ def root_symmetries(options: SearchOptions) -> int:
 
 def _has_plain_values(options: SearchOptions, server: InferenceServer | None) -> bool:
     """Whether values below a node are the network's alone: what corrects and weighs them needs that."""
-    if server is None or not server.spec.has_value or options.rollout_weight > 0.0:
+    if server is None or "value" not in server.spec.heads or options.rollout_weight > 0.0:
         return False
     return not options.placeholder_priors
 
@@ -66,7 +66,7 @@ def new_setup(
     owner_tables: Callable[[], Tables | None] | None,
 ) -> Setup:
     """What is fixed for a search; arguments and errors as of :class:`engine.search.search.Search`, options resolved."""
-    if server is not None and not server.spec.has_policy and patterns is None:
+    if server is not None and "policy" not in server.spec.heads and patterns is None:
         raise ValueError(f"network {server.spec.name} has no policy: it cannot play without learnt patterns")
     has_network = server is not None
     return Setup(

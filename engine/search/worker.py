@@ -62,7 +62,7 @@ from engine.search.state import Run, Setup, SharedTree
 from engine.search.stoppers import UNLIMITED, playouts_allowed
 from engine.search.tree import EDGE_CLASSES, META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, reserve
 from engine.search.values import weigh_paths
-from engine.system.errors import one_line
+from engine.system import one_line
 
 BATCH_SECONDS = 0.02
 """Where a run is urgent, a batch is kept to what the network evaluates in this time."""
@@ -355,7 +355,7 @@ class Worker:
                 if request.cancelled:
                     return False
             outputs = (request.policy, request.value, request.score)
-            gives = (server.spec.has_policy, setup.has_network_score)
+            gives = ("policy" in server.spec.heads, setup.has_network_score)
             take_results(batch, count, self._symmetries, *outputs, *gives, self._cache(server))
             if self._shared.owners is not None:
                 self._take_owners(flight, server, request)

@@ -29,8 +29,7 @@ from engine.records.schema import join
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.plan import Plan, check_player
 from engine.selfplay.table import NEVER
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Done, Files, Opened
+from engine.system.crew import Away, Done, Files, Here, Opened
 from engine.system.run_folder import RunFolder, refuse_foreign
 from engine.train.ranks import Ranks
 
@@ -40,7 +39,7 @@ COUNT_OF = re.compile(r"games(-\d+of(?P<count>\d+))?\.json")
 
 
 class BulkWorker:
-    """Plays games of a plan with the networks of some servers. See :class:`engine.system.crew.job.Worker`."""
+    """Plays games of a plan with the networks of some servers. See :class:`engine.system.crew.Worker`."""
 
     def __init__(self, servers: Sequence[InferenceServer], plan: Plan, at_once: int, groups: int = 0) -> None:
         """Take the servers, which the caller closes.
@@ -54,7 +53,7 @@ class BulkWorker:
         self._servers, self._plan, self._at_once = servers, plan, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.job.Worker.do`: the games that the plan keeps, packed.
+        """See :meth:`engine.system.crew.Worker.do`: the games that the plan keeps, packed.
 
         Raises:
             RuntimeError: a network failed.
@@ -66,7 +65,7 @@ class BulkWorker:
 
 @dataclass(frozen=True)
 class BulkJob:
-    """Games in bulk, wherever they are played. See :class:`engine.system.crew.job.Job`."""
+    """Games in bulk, wherever they are played. See :class:`engine.system.crew.Job`."""
 
     plan: Plan
     networks: tuple[tuple[str, ...], ...]
@@ -100,7 +99,7 @@ class BulkPlay:
         """
         for server in servers:
             check_player(server.spec, [plan.options.size], plan.options.variety)
-            if plan.options.resign > 0.0 and not server.spec.has_value:
+            if plan.options.resign > 0.0 and "value" not in server.spec.heads:
                 raise ValueError(f"network {server.spec.name} has no value to resign by")
         self._servers, self._plan, self._options = servers, plan, plan.options
         self._ranks = ranks or Ranks()

@@ -20,12 +20,12 @@ from engine.selfplay.label_rows import IN_RECORD, new_rows, pack_rows
 from engine.selfplay.labelled_games import LabelledGames
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.recorded import RecordedGames, Taken
-from engine.system.crew.job import Done, Files
+from engine.system.crew import Done, Files
 from engine.train.teacher import Teacher
 
 
 class LabelWorker:
-    """Labels games. See :class:`engine.system.crew.job.Worker`."""
+    """Labels games. See :class:`engine.system.crew.Worker`."""
 
     def __init__(
         self, teacher: Teacher, options: LabelOptions, recorded: RecordedGames, begun: Mapping[int, Sequence[int]],
@@ -43,7 +43,7 @@ class LabelWorker:
         self._begun = begun
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.job.Worker.do`: rows of one kind, always of the one that lacks most.
+        """See :meth:`engine.system.crew.Worker.do`: rows of one kind, always of the one that lacks most.
 
         Raises:
             RuntimeError: the network failed.
@@ -138,7 +138,7 @@ class _Playing:
 
 @dataclass(frozen=True)
 class LabelJob:
-    """Labelling, wherever it is done. See :class:`engine.system.crew.job.Job`."""
+    """Labelling, wherever it is done. See :class:`engine.system.crew.Job`."""
 
     options: LabelOptions
     network: tuple[str, ...]

@@ -94,7 +94,7 @@ class LabelledGames:
         shares = self._probabilities[:count]
         probabilities(boards, ALL_MOVES, seats, symmetries, request.policy, shares)
         outputs = {"policy": shares, "value": request.value[:count]}
-        if self._spec.has_score and self._spec.has_ownership:
+        if "score" in self._spec.heads and "ownership" in self._spec.heads:
             shown = request.ownership[:count].reshape(count, -1)
             owned = np.take_along_axis(shown, symmetry_table(size)[symmetries, :-1].astype(np.int64), 1)
             outputs |= {"score": request.score[:count], "ownership": owned}

@@ -25,8 +25,7 @@ from engine.selfplay.label_options import Kind, LabelOptions, pieces_of
 from engine.selfplay.label_rows import pack_rows, to_labels, unpack_rows
 from engine.selfplay.plan import check_player
 from engine.selfplay.recorded import RecordedGames
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Done, Opened
+from engine.system.crew import Away, Done, Here, Opened
 from engine.system.files import sha256_of
 from engine.system.run_folder import Block, RunFolder, refuse_foreign
 from engine.train.teacher import Teacher
@@ -255,8 +254,8 @@ def _check(teacher: Teacher, options: LabelOptions, files: list[Path]) -> None:
         ValueError: one line.
     """
     spec = teacher.spec
-    if not (spec.has_policy and spec.has_value):
-        raise ValueError(f"network {spec.name} has no {'value' if spec.has_policy else 'policy'}, labels need both")
+    for head in {"policy", "value"} - set(spec.heads):
+        raise ValueError(f"network {spec.name} has no {head}, labels need both policy and value")
     if not options.recorded and not options.self_play:
         raise ValueError("nothing to label: neither recorded nor self-played positions are asked for")
     if options.recorded and not files:

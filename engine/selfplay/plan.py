@@ -156,7 +156,7 @@ def check_player(spec: NetworkSpec, sizes: Sequence[int], variety: Variety) -> N
     Raises:
         ValueError: one line.
     """
-    if not spec.has_policy:
+    if "policy" not in spec.heads:
         raise ValueError(f"network {spec.name} has no policy to play by")
     spec.check_sizes(np.array(sizes, np.int64))
     known = ENCODERS[spec.encoder].komi

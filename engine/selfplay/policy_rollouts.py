@@ -16,7 +16,7 @@ from engine.records.replay import game_rules, recorded
 from engine.selfplay.many_games import Group, Openings, Setups
 from engine.selfplay.plan import LIMIT_BOARDS
 from engine.selfplay.table import NEVER, Conduct
-from engine.system.crew.threads import work_in_threads
+from engine.system.crew import work_in_threads
 
 SEED = 20160130
 LOOK_EVERY_S = 1.0
@@ -46,7 +46,7 @@ def policy_values(
         RuntimeError: it failed.
     """
     spec, sizes = server.spec, games.size[rows]
-    if not spec.has_policy:
+    if "policy" not in spec.heads:
         raise ValueError(f"network {spec.name} has no policy to play by")
     spec.check_sizes(sizes)
     sums, set_up = np.zeros(len(rows)), partial(_setups, games, rows, plies, count)

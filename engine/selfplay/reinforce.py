@@ -39,8 +39,7 @@ from engine.selfplay.plan import PASSES, BulkOptions, check_player, setups_of
 from engine.selfplay.variety import Variety, unit_of
 from engine.system.run_folder import open_manifest, refuse_foreign
 from engine.train.curves import Curves
-from engine.train.policy_gradient import Experience
-from engine.train.policy_learner import OPTIMIZER, Learning, PolicyLearner
+from engine.train.policy_gradient import OPTIMIZER, Experience, Learning, PolicyLearner
 from engine.train.ranks import Ranks, own_cores
 from engine.train.state import SAVE_S
 

@@ -69,7 +69,7 @@ class SearchGroup:
         options = fitted(server, options)
         self._server, self._options, self._origin = server, options, origin
         self._stopped = stopped or threading.Event()
-        utility = options.score_utility if server.spec.has_score else 0.0
+        utility = options.score_utility if "score" in server.spec.heads else 0.0
         self._conduct = options.conduct()._replace(draws=draws)
         self._tuning = new_tuning(options.c_puct, options.fpu_reduction, utility)
         capacity, encoder = options.most_moves + CAPACITY_BEYOND, ENCODERS[server.spec.encoder]
@@ -121,7 +121,7 @@ class SearchGroup:
             self._server.submit(request)
             self._server.wait(request)
             outputs = request.policy, request.value, request.score
-            back_up_results(self._table, self._work, *outputs, self._server.spec.has_score, self._server.cache)
+            back_up_results(self._table, self._work, *outputs, "score" in self._server.spec.heads, self._server.cache)
             ready = np.flatnonzero(self._table.numbers != EMPTY_SEAT)
 
     def _advance(self, seats: np.ndarray, filled: int) -> int:
@@ -244,6 +244,6 @@ def fitted(server: InferenceServer, options: SearchPlayOptions) -> SearchPlayOpt
     check_player(
         server.spec, [options.size], Variety(((RULE_SETS[options.rules], 1.0),), ((komi, 1.0),), ((1.0, 1.0),))
     )
-    if not server.spec.has_value:
+    if "value" not in server.spec.heads:
         raise ValueError(f"network {server.spec.name} has no value to search by")
     return options

@@ -168,7 +168,7 @@ class MatchGroup:
             # The kernel takes what every game waits for, so it is shown those that asked this network.
             self._table.request_row[:] = np.where(self._asked == k, rows, -1)
             outputs = request.policy, request.value, request.score
-            back_up_results(self._table, self._work, *outputs, server.spec.has_score, server.cache)
+            back_up_results(self._table, self._work, *outputs, "score" in server.spec.heads, server.cache)
         return bool(asked)
 
     def _finish(self, seats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

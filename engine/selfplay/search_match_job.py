@@ -17,15 +17,14 @@ from engine.selfplay.many_games import groups_for
 from engine.selfplay.search_match import MatchGroup, MatchPlayer, Outcome, outcome_of
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import CACHE_MIB
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Done, Files, Opened
+from engine.system.crew import Away, Done, Files, Here, Opened
 
 FIRST, SECOND = "first.safetensors", "second.safetensors"
 """What the crew calls the files of the networks"""
 
 
 class SearchMatchWorker:
-    """Plays games of two players. See :class:`engine.system.crew.job.Worker`."""
+    """Plays games of two players. See :class:`engine.system.crew.Worker`."""
 
     def __init__(self, players: Sequence[MatchPlayer], options: SearchPlayOptions, at_once: int) -> None:
         """Take the players, whose servers the caller closes.
@@ -37,7 +36,7 @@ class SearchMatchWorker:
         self._players, self._options, self._at_once = players, options, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.job.Worker.do`: 1, 0 or -1 a game, won, drawn or lost by the first player.
+        """See :meth:`engine.system.crew.Worker.do`: 1, 0 or -1 a game, won, drawn or lost by the first player.
 
         Raises:
             RuntimeError: a network failed.
@@ -48,7 +47,7 @@ class SearchMatchWorker:
 
 @dataclass(frozen=True)
 class SearchMatchJob:
-    """A match of two networks, wherever it is played. See :class:`engine.system.crew.job.Job`."""
+    """A match of two networks, wherever it is played. See :class:`engine.system.crew.Job`."""
 
     options: SearchPlayOptions
     visits: tuple[int, int]

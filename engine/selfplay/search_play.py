@@ -28,8 +28,7 @@ from engine.records.search_rows import SEARCH_ROWS, write_search_rows
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.search_games import Origin, SearchGroup, fitted
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Done, Files, Opened
+from engine.system.crew import Away, Done, Files, Here, Opened
 from engine.system.run_folder import RunFolder, refuse_foreign
 
 MANIFEST, JOURNAL = "rows.json", "journal.bin"
@@ -42,7 +41,7 @@ NETWORK_FILE = "network.safetensors"
 
 
 class SearchWorker:
-    """Plays games by search with the network of a server. See :class:`engine.system.crew.job.Worker`."""
+    """Plays games by search with the network of a server. See :class:`engine.system.crew.Worker`."""
 
     def __init__(self, server: InferenceServer, options: SearchPlayOptions, origin: Origin, at_once: int) -> None:
         """Take the server, which the caller closes.
@@ -55,7 +54,7 @@ class SearchWorker:
         self._server, self._options, self._origin, self._at_once = server, options, origin, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.job.Worker.do`: rows, packed.
+        """See :meth:`engine.system.crew.Worker.do`: rows, packed.
 
         Raises:
             RuntimeError: the network failed.
@@ -66,7 +65,7 @@ class SearchWorker:
 
 @dataclass(frozen=True)
 class SearchJob:
-    """Self-play by search, wherever it is played. See :class:`engine.system.crew.job.Job`."""
+    """Self-play by search, wherever it is played. See :class:`engine.system.crew.Job`."""
 
     options: SearchPlayOptions
     origin: Origin

@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 from filelock import FileLock, Timeout
 
-from engine.system.errors import one_line
+from engine.system import one_line
 
 MAX_RATIO, FREE_BYTES = 128, 16 << 20
 """A file that unpacks to more than this many times its size is a bomb. Records shrink to a third, labels too, but the

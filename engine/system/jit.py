@@ -27,6 +27,8 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from engine.system import user_folder
+
 _numba: Any = numba
 _Dispatcher: Any = CPUDispatcher
 """Numba's type hints know neither all of its options nor what dispatchers can do."""
@@ -45,14 +47,7 @@ RESULTS = "settled"
 def cache_root() -> Path:
     """Folder for compiled kernels: ``$KEIMA_CACHE`` if set, else the platform's per-user cache folder."""
     chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-        return Path(base) / "keima" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "keima"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keima"
+    return Path(chosen) if chosen else user_folder("cache")
 
 
 def kernel_sources() -> dict[str, bytes]:

@@ -5,12 +5,13 @@ from threading import local
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from engine.features.encoder import Encoder, encode
 from engine.features.symmetry import apply_symmetry, symmetry_table
 from engine.go.geometry import BLACK, point_of
 from engine.go.position import META_TO_MOVE, is_legal_move, new_position
-from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2
 from engine.records.final_owners import FinalOwners
 from engine.records.games import Games
 from engine.records.labels import Labels
@@ -103,12 +104,40 @@ def moves_under_symmetries(size: int) -> np.ndarray:
     return symmetry_table(size).astype(np.int64)
 
 
+def rules_of(flags: np.ndarray, komi: np.ndarray) -> np.ndarray:
+    """int64[B, RULE_FIELDS] from uint8[B, fields before the komi] and the komi, float[B]."""
+    return np.column_stack([flags.astype(np.int64), np.rint(2 * komi).astype(np.int64)])
+
+
 def label_rules(labels: Labels, rows: np.ndarray) -> np.ndarray:
     """int64[B, RULE_FIELDS]: the rules and komi under which labels were made."""
-    rules = np.zeros((len(rows), RULE_FIELDS), np.int64)
-    rules[:, :RULE_KOMI_X2] = labels.flags[labels.game[rows]]
-    rules[:, RULE_KOMI_X2] = np.rint(2 * komi_of(labels.games, labels.game[rows]))
-    return rules
+    return rules_of(labels.flags[labels.game[rows]], komi_of(labels.games, labels.game[rows]))
+
+
+def turned(tensors: dict[str, Tensor], symmetry: int) -> dict[str, Tensor]:
+    """A batch as another symmetry of the board shows it.
+
+    Args:
+        tensors: by the names of :class:`TrainingBatch`.
+        symmetry: 0 to 7, as of :mod:`engine.features.symmetry`; 0 = as it is.
+    """
+    if not symmetry:
+        return tensors
+    size = tensors["planes"].shape[-1]
+
+    def shown(points: Tensor) -> Tensor:
+        points = points.mT if symmetry & 4 else points
+        return points.flip([axis for axis, bit in ((-2, 1), (-1, 2)) if symmetry & bit])
+
+    def shown_moves(moves: Tensor) -> Tensor:
+        points = shown(moves[:, :-1].view(-1, size, size)).reshape(len(moves), -1)
+        return torch.cat([points, moves[:, -1:]], dim=1)
+
+    return (
+        tensors
+        | {name: shown(tensors[name]) for name in OF_BOARDS}
+        | {name: shown_moves(tensors[name]) for name in OF_MOVES}
+    )
 
 
 class _Boards(local):
@@ -168,7 +197,7 @@ class BatchBuilder:
         self, games: Games, rows: np.ndarray, plies: np.ndarray, territory: np.ndarray, symmetries: np.ndarray,
         owners: FinalOwners | None = None, result_weight: float = 1.0, rules: np.ndarray | None = None,
     ) -> TrainingBatch:  # fmt: skip
-        """Positions before the recorded move ``plies[i]`` of game ``rows[i]``: that move, the result, who owned what.
+        """Positions before the recorded move ``plies[i]`` of game ``rows[i]``: that move, the result, the ownership.
 
         Args:
             rows, plies: int64[B], games of one board size.
@@ -180,32 +209,23 @@ class BatchBuilder:
         """
         size, count = int(games.size[rows[0]]), len(rows)
         rules = game_rules(games, rows, territory) if rules is None else rules
-        planes, globals_, colors = self.encode(games, rows, plies, rules, symmetries)
-        sign = np.where(colors == BLACK, 1.0, -1.0).astype(np.float32)
-        policy = np.zeros((count, size * size + 1), np.float32)
+        inputs, table = self.encode(games, rows, plies, rules, symmetries), moves_under_symmetries(size)
+        policy, reply = np.zeros((2, count, size * size + 1), np.float32)
         at = games.offsets[rows] + plies
-        policy[np.arange(count), moves_under_symmetries(size)[symmetries, games.moves[at]]] = 1.0
+        policy[np.arange(count), table[symmetries, games.moves[at]]] = 1.0
         policy[games.are_reached(rows)] = 0.0
         answered = np.flatnonzero(at + 1 < games.offsets[rows + 1])
-        reply = np.zeros_like(policy)
-        reply[answered, moves_under_symmetries(size)[symmetries[answered], games.moves[at[answered] + 1]]] = 1.0
+        reply[answered, table[symmetries[answered], games.moves[at[answered] + 1]]] = 1.0
         result = games.result[rows].astype(np.float32)
-        decided = (result != 0) | (games.margin[rows] == 0)
-        score, score_ownership_weight = np.zeros(count, np.float32), np.zeros(count, np.float32)
-        ownership = np.zeros((count, size, size), np.float32)
+        value_weight = np.where((result != 0) | (games.margin[rows] == 0), result_weight, 0.0)
+        known, lead, owned = np.zeros(count, bool), np.zeros(count), None
         if owners is not None:
             known, owned = owners.row[rows] >= 0, owners.ownership_black[owners.row[rows]]
             # By area the same board may give another lead, and now and then another winner.
             by_area = owned.sum(axis=1, dtype=np.float32) - komi_of(games, rows)
             lead = np.where(games.territory[rows] & ~territory, by_area, owners.lead_black[rows])
-            result = np.where(known, np.sign(lead), result)
-            score_ownership_weight[known] = 1.0
-            score[known] = (sign * lead)[known]
-            _show_ownership(owned, sign, symmetries, ownership)
-        value, value_weight = sign * result, np.where(decided, np.float32(result_weight), np.float32(0))
-        return TrainingBatch(
-            planes, globals_, policy, value, value_weight, score, ownership, score_ownership_weight, reply
-        )
+            result, lead = np.where(known, np.sign(lead), result), np.where(known, lead, 0.0)
+        return _batch(inputs, symmetries, policy, reply, (result, value_weight), (lead, owned, known))
 
     def from_labels(self, labels: Labels, rows: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
         """The positions of labels, with the teacher's outputs as targets.
@@ -215,21 +235,15 @@ class BatchBuilder:
             symmetries: int64[B]: what each position is shown under.
         """
         games, size, count = labels.games, int(labels.games.size[labels.game[rows[0]]]), len(rows)
-        rules = label_rules(labels, rows)
-        planes, globals_, colors = self.encode(games, labels.game[rows], labels.ply[rows], rules, symmetries)
-        sign = np.where(colors == BLACK, 1.0, -1.0)
-        policy = np.zeros((count, size * size + 1), np.float32)
+        inputs = self.encode(games, labels.game[rows], labels.ply[rows], label_rules(labels, rows), symmetries)
+        policy, reply = np.zeros((2, count, size * size + 1), np.float32)
         weight = labels.policy[rows].astype(np.float64)
         row, k = np.nonzero(weight > 0)
         at = moves_under_symmetries(size)[symmetries[row], labels.policy_index[rows[row], k]]
         policy[row, at] = (weight / weight.sum(axis=1, keepdims=True))[row, k]
-        ownership = np.zeros((count, size, size), np.float32)
-        owned = labels.ownership_black[labels.own_offsets[rows][:, None] + np.arange(size * size)]
-        _show_ownership(owned, 0.1 * sign, symmetries, ownership)
-        value, lead = (sign * labels.value_black[rows]).astype(np.float32), labels.lead_black[rows]
-        score, known = (sign * np.nan_to_num(lead)).astype(np.float32), np.isfinite(lead).astype(np.float32)
-        ones, unknown = np.ones(count, np.float32), np.zeros_like(policy)
-        return TrainingBatch(planes, globals_, policy, value, ones, score, ownership, known, unknown)
+        owned = 0.1 * labels.ownership_black[labels.own_offsets[rows][:, None] + np.arange(size * size)]
+        lead, value = labels.lead_black[rows], (labels.value_black[rows], np.ones(count))
+        return _batch(inputs, symmetries, policy, reply, value, (np.nan_to_num(lead), owned, np.isfinite(lead)))
 
     def from_search_rows(self, rows: SearchRows, which: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
         """Positions of self-play: the search's policy target, the game's result, score and owners.
@@ -240,21 +254,37 @@ class BatchBuilder:
             which: int64[B], rows.
             symmetries: int64[B]: what each position is shown under.
         """
-        games, size, count = rows.games, int(rows.games.size[0]), len(which)
-        game = rows.game[which]
-        rules = np.zeros((count, RULE_FIELDS), np.int64)
-        rules[:, :RULE_KOMI_X2] = rows.flags[game]
-        rules[:, RULE_KOMI_X2] = np.rint(2 * games.komi[game])
-        planes, globals_, colors = self.encode(games, game, rows.ply[which], rules, symmetries)
-        sign = np.where(colors == BLACK, 1.0, -1.0).astype(np.float32)
-        policy, reply = np.zeros((2, count, size * size + 1), np.float32)
+        games, size, game = rows.games, int(rows.games.size[0]), rows.game[which]
+        rules = rules_of(rows.flags[game], games.komi[game])
+        inputs = self.encode(games, game, rows.ply[which], rules, symmetries)
+        policy, reply = np.zeros((2, len(which), size * size + 1), np.float32)
         shown = moves_under_symmetries(size)[symmetries]
         np.put_along_axis(policy, shown, targets(rows, which), axis=1)
         np.put_along_axis(reply, shown, replies(rows, which), axis=1)
-        known, result = np.isfinite(games.margin[game]), games.result[game].astype(np.float32)
-        score = sign * result * np.nan_to_num(games.margin[game])
-        ownership = np.zeros((count, size, size), np.float32)
-        _show_ownership(rows.owner[game], sign, symmetries, ownership)
-        ones = np.ones(count, np.float32)
-        known = known.astype(np.float32)
-        return TrainingBatch(planes, globals_, policy, sign * result, ones, score, ownership, known, reply)
+        result, margin = games.result[game].astype(np.float32), games.margin[game]
+        score = result * np.nan_to_num(margin), rows.owner[game], np.isfinite(margin)
+        return _batch(inputs, symmetries, policy, reply, (result, np.ones(len(which))), score)
+
+
+def _batch(
+    inputs: tuple[np.ndarray, np.ndarray, np.ndarray], symmetries: np.ndarray, policy: np.ndarray, reply: np.ndarray,
+    value: tuple[np.ndarray, np.ndarray], score_ownership: tuple[np.ndarray, np.ndarray | None, np.ndarray],
+) -> TrainingBatch:  # fmt: skip
+    """A batch from what is known of Black.
+
+    Args:
+        inputs: as :meth:`BatchBuilder.encode` returns them; policy and reply as in the batch.
+        value: float[B], and its weights.
+        score_ownership: float[B]; numbers[B, N*N or more], None = nothing is known of any; and their weights.
+    """
+    (planes, globals_, colors), (score, owned, known) = inputs, score_ownership
+    sign = np.where(colors == BLACK, 1.0, -1.0)
+    ownership = np.zeros((len(planes), *planes.shape[2:]), np.float32)
+    if owned is not None:
+        _show_ownership(owned, sign, symmetries, ownership)
+    value_of_mover, value_weight, score_of_mover, weight = (
+        array.astype(np.float32) for array in (sign * value[0], value[1], sign * score, known)
+    )
+    return TrainingBatch(
+        planes, globals_, policy, value_of_mover, value_weight, score_of_mover, ownership, weight, reply
+    )

@@ -4,12 +4,19 @@ A batch holds positions of one board size and is a pure function of (seed, step,
 batches the interrupted one would have seen. Batches are prepared ahead by threads: replay, encoding and targets are
 kernels without the interpreter's lock (about 25 us a position on 19x19), so threads scale like processes and
 nothing is copied between them.
+
+Where batches take longer to make than to learn from, each can serve several steps (:class:`Echoes`): of every ``times``
+steps one is on a new batch, the others on such as were new :data:`SPAN` steps ago, twice that, and so on. So the
+threads that make batches are asked for one at a steady pace. An old batch is shown under another symmetry of the board
+(:func:`engine.train.batches.turned`): its positions are none that were seen before. Source: Choi et al., "Faster Neural
+Network Training with Data Echoing", 2019.
 """
 
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from threading import Lock
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,7 +29,6 @@ from engine.records.labels import Labels
 from engine.records.replay import game_rules
 from engine.records.schema import join
 from engine.train.batches import BatchBuilder, TrainingBatch
-from engine.train.echoes import Echoes, batch_of
 from engine.train.ranks import Ranks
 from engine.train.teacher import Teacher
 
@@ -30,6 +36,8 @@ S = TypeVar("S")
 T = TypeVar("T")
 AHEAD = 3
 """Batches prepared ahead for each thread."""
+SPAN = 200
+"""Steps between two on the same batch, less than ``times`` more"""
 SEEN_SEED, ECHO_SEED = 20160129, 1
 SEEN_DRAWS = 20
 """Draws that make up the sample for the training error; each draw has one board size and one shard"""
@@ -195,6 +203,45 @@ class Mixture:
             return prepared_ahead(self.batch_at, first_step, finish, self.options.workers)
         echoes = Echoes(lambda number: finish(self.batch_at(number)), self.options.echo)
         return prepared_ahead(echoes, first_step, lambda finished: finished, self.options.workers)
+
+
+def batch_of(step: int, times: int) -> tuple[int, int]:
+    """The number of the batch that a step is on, and how often earlier steps were; the first batches are seen less."""
+    turn, age = divmod(step, times)
+    return turn + (times - 1 - age) * -(-SPAN // times), age
+
+
+class Echoes(Generic[T]):
+    """The batches of all steps. Threads: any."""
+
+    def __init__(self, make: Callable[[int], T], times: int) -> None:
+        """Make batches by their number when they are first needed.
+
+        Args:
+            times: steps that each batch is for.
+        """
+        self._make, self._times = make, times
+        self._made: dict[int, T] = {}
+        self._lock = Lock()
+
+    @property
+    def held(self) -> int:
+        """Batches that later steps are waiting for."""
+        return len(self._made)
+
+    def __call__(self, step: int) -> T:
+        """The batch of one step."""
+        number, age = batch_of(step, self._times)
+        is_last = age == self._times - 1
+        with self._lock:
+            made = self._made.pop(number, None) if is_last else self._made.get(number)
+        if made is None:
+            # A run that begins, or resumes, has none yet; the same ones come of their numbers.
+            made = self._make(number)
+            if not is_last:
+                with self._lock:
+                    self._made[number] = made
+        return made
 
 
 def prepared_ahead(

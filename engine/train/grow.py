@@ -1,4 +1,4 @@
-"""A larger network that begins as a smaller one: training goes on from what is known already.
+"""A larger network that begins as a smaller one: training continues from its weights.
 
 The smaller network's weights become the leading rows and columns of the larger one's. What the old channels would
 read of new ones starts at zero, and new blocks start as the identity, so at first both compute the same; new
@@ -14,8 +14,7 @@ import torch
 from engine.features.encoder import KEIMA, KEIMA_1
 from engine.nets.architectures.registry import ANY_SIZE
 from engine.nets.architectures.resnet import ResNet, ResNetShape
-from engine.nets.architectures.shape import Shape
-from engine.nets.network import Model, NetworkSpec
+from engine.nets.network import Model, NetworkSpec, Shape
 from engine.records.games import Games
 
 GROWING = ("globals", "blocks", "channels", "reply")
@@ -47,7 +46,7 @@ def grown(model: Model, shape: Shape) -> ResNet:
 
 
 def on_newest_inputs(model: Model, spec: NetworkSpec) -> tuple[Model, NetworkSpec]:
-    """The network that training goes on with: one of keima-1 reads keima-2 from now on, any other is as it was."""
+    """The network that training continues with: one of keima-1 reads keima-2 from now on, any other is as it was."""
     if spec.encoder != KEIMA_1.name or not isinstance(model, ResNet):
         return model, spec
     return grown(model, replace(model.shape, globals=KEIMA.globals)), replace(spec, encoder=KEIMA.name)

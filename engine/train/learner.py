@@ -1,4 +1,4 @@
-"""A network that learns: one gradient step after another, the averaged weights that play, and what going on needs."""
+"""A network that learns: one gradient step after another, the averaged weights that play, and the state to resume."""
 
 import copy
 import math
@@ -13,8 +13,7 @@ from engine.config.declaration import no_branch, resolve
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import one_torch_thread
 from engine.nets.network import Model, NetworkSpec
-from engine.train.batches import TrainingBatch
-from engine.train.echoes import turned
+from engine.train.batches import TrainingBatch, turned
 from engine.train.losses import combined_loss
 from engine.train.muon import BETAS, Muon
 from engine.train.ranks import Ranks
@@ -60,7 +59,7 @@ class Learner:
     def __init__(
         self, model: Model, spec: NetworkSpec, options: TrainOptions, device: torch.device, ranks: Ranks | None = None
     ):
-        """Take the network to go on from.
+        """Take the network to continue from.
 
         Args:
             model: of a registered architecture; changed.
@@ -120,7 +119,7 @@ class Learner:
                 kept.copy_(value)
 
     def tensors(self, batch: TrainingBatch) -> dict[str, Tensor]:
-        """A batch as tensors by name; for a GPU page-locked, so that it copies while the processor goes on."""
+        """A batch as tensors by name; for a GPU page-locked, so that it copies while the processor works."""
         tensors = {name: torch.from_numpy(array) for name, array in batch._asdict().items()}
         return {name: one.pin_memory() for name, one in tensors.items()} if self.device.type == "cuda" else tensors
 
@@ -130,12 +129,13 @@ class Learner:
         model.load_state_dict(self.average)
         return model.eval()
 
-    def moments(self) -> dict[str, dict[str, Any]]:
-        """What the optimizer keeps of each parameter, for :class:`engine.train.state.RunState`."""
+    def state(self, **facts: Any) -> RunState:
+        """What resuming needs; ``facts`` are further fields of it."""
         held = self.optimizer.state
-        return {name: dict(held[value]) for name, value in self.model.named_parameters() if value in held}
+        moments = {name: dict(held[value]) for name, value in self.model.named_parameters() if value in held}
+        return RunState(self.step, model=self.model.state_dict(), average=self.average, moments=moments, **facts)
 
-    def go_on_from(self, state: RunState) -> None:
+    def resume(self, state: RunState) -> None:
         """Take weights, average, optimizer and step of a state.
 
         Raises:

@@ -15,7 +15,7 @@ from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import learns_by_winograd, one_torch_thread, with_learning_winograd
-from engine.nets.network import Model, NetArrays, softmax
+from engine.nets.network import Model, NetArrays, finished, softmax
 from engine.records.games import Games, select
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
@@ -34,8 +34,7 @@ LEAST_LIKELY = 1e-7
 ALL_SIZES = (MIN_SIZE, MAX_SIZE)
 
 Evaluate = Callable[[np.ndarray, np.ndarray], NetArrays]
-"""A network from outside: planes float32[B, C, N, N] and globals float32[B, G] in, its outputs out. The policy may lack
-the pass: [B, N*N]."""
+"""A network from outside: planes float32[B, C, N, N] and globals float32[B, G] in, its outputs out."""
 
 
 def in_training(model: Model, device: torch.device) -> Evaluate:
@@ -47,10 +46,7 @@ def in_training(model: Model, device: torch.device) -> Evaluate:
         with torch.inference_mode(), autocast(device), one_torch_thread(by_winograd):
             shown = torch.from_numpy(planes).to(device, memory_format=torch.channels_last)
             heads = network(shown, torch.from_numpy(globals_).to(device))
-        policy, value, score, ownership, _ = (None if head is None else head.float().cpu().numpy() for head in heads)
-        return NetArrays(
-            policy, None if value is None else np.tanh(value), score, None if ownership is None else np.tanh(ownership)
-        )
+            return NetArrays(*(None if head is None else head.cpu().numpy() for head in finished(heads)))
 
     return evaluate
 
@@ -104,7 +100,7 @@ def evaluate_one_size(
     output = evaluate(planes, globals_)
     probabilities = values = None
     if output.policy is not None:
-        table = moves_under_symmetries(size)[None, :symmetries, : output.policy.shape[1]]
+        table = moves_under_symmetries(size)[None, :symmetries]
         probabilities = np.take_along_axis(softmax(output.policy).reshape(count, symmetries, -1), table, axis=2)
     if output.value is not None:
         values = output.value.reshape(count, symmetries).astype(np.float64)
@@ -255,9 +251,8 @@ def _against_labels(output: NetArrays, batch: TrainingBatch) -> dict[str, np.nda
         wins, won = (1.0 + output.value) / 2.0, (1.0 + batch.value) / 2.0
         found["value_ce"] = -(won * _log(wins) + (1.0 - won) * _log(1.0 - wins))
     if output.policy is not None:
-        target = batch.policy[:, : output.policy.shape[1]]
         found["teacher_top1"] = output.policy.argmax(axis=1) == batch.policy.argmax(axis=1)
-        found["policy_kl"] = (target * (_log(target) - _log(softmax(output.policy)))).sum(axis=1)
+        found["policy_kl"] = (batch.policy * (_log(batch.policy) - _log(softmax(output.policy)))).sum(axis=1)
     if output.score is not None:
         found["score_mae"] = np.abs(output.score - batch.score)[known]
     if output.ownership is not None:

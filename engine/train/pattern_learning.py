@@ -9,17 +9,154 @@ Source: AlphaGo, Methods, "Rollout policy"; Duchi, Hazan and Singer, "Adaptive s
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import META_SIZE
+from engine.go.board import META_N_EMPTY, META_SIZE, META_STRIDE, Board, clear, new_board, play
 from engine.go.geometry import BLACK, PASS, point_of
 from engine.records.games import Games
-from engine.rollout.softmax import consider, weigh
-from engine.rollout.vocabulary import Numbers
+from engine.rollout.patterns import (
+    DIAMOND_IMAGES,
+    MOST_NAKADE,
+    N_CODES,
+    SQUARE_IMAGES,
+    all_states,
+    coarse_code,
+    context_of,
+    diamond_code,
+    folded,
+    for_mover,
+    is_sensible_code,
+    nakade_pattern,
+    square_code,
+    step_to,
+)
+from engine.rollout.policy import Weights, changed_points, new_weights
+from engine.rollout.softmax import LAST_CAPTURED, LAST_MOVE, Candidates, consider, manhattan, new_candidates, weigh
+from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Numbers, Vocabulary, folded_nakade, folded_responses
 from engine.system.jit import kernel
-from engine.train.pattern_counts import advance, new_replay, restart
+
+LEAST_SEEN = 100
+"""Fine and coarse 3x3 codes seen less often are left out; moves there have their coarse code's weight, or UNSEEN's."""
+LEAST_PLAYED = 16
+"""The same for responses and diamonds."""
+LEAST_NAKADE = 2
+
+
+class Replay(NamedTuple):
+    """A game being replayed, with its cell states kept up."""
+
+    board: Board
+    weights: Weights
+    moves: Candidates
+    """shares the cell states of ``weights``"""
+
+
+def new_replay(size: int) -> Replay:
+    """Memory for replaying games on boards of one size."""
+    weights = new_weights(size)
+    return Replay(new_board(size), weights, new_candidates(size)._replace(cell=weights.cell))
+
+
+def restart(replay: Replay) -> None:
+    """Go back to the empty board."""
+    clear(replay.board)
+    all_states(replay.board, replay.weights.cell)
+    replay.moves.last[:] = 0
+
+
+@kernel
+def advance(replay, point, color):
+    """Play the next move of the game: a padded point or PASS, and its colour."""
+    last = replay.moves.last
+    last[1] = last[0]
+    last[0] = point
+    last[2] = play(replay.board, point, color)
+    if point != PASS:
+        changed_points(replay.weights, replay.board, point, color, last[2])
+
+
+@dataclass
+class Counts:
+    """What happened in games, by unfolded pattern."""
+
+    seen: np.ndarray = field(default_factory=lambda: np.zeros(N_CODES, np.int64))
+    """int64[2**24]: 3x3 codes of empty points, the side to move black; the commonest is seen 16,000 times a game"""
+    nakade: np.ndarray = field(default_factory=lambda: np.zeros(N_NAKADE, np.int32))
+    """int32[8192]: nakade patterns played"""
+    responses: list[np.ndarray] = field(default_factory=list)
+    """int64, a part a shard: context and cell of every response played"""
+    diamonds: list[np.ndarray] = field(default_factory=list)
+    """int64, a part a shard: diamond code of every move played"""
+
+
+@kernel
+def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
+    """Add one game to counts.
+
+    Args:
+        moves: uint16[M], policy indices, Black first; the game ends with a pass.
+        seen, nakade: as in :class:`Counts`.
+        responses, diamonds: int64, written behind the ``used`` int64[2] entries that they have.
+    """
+    board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[META_STRIDE]
+    for ply in range(len(moves)):
+        point, color = point_of(np.int64(moves[ply]), board.meta[META_SIZE]), BLACK + ply % 2
+        if point == PASS:
+            return
+        for i in range(board.meta[META_N_EMPTY]):
+            seen[for_mover(square_code(cell, np.int64(board.empty[i]), stride), color)] += 1
+        diamonds[used[1]] = for_mover(diamond_code(cell, point, stride), color)
+        used[1] += 1
+        last, captured = replay.moves.last[LAST_MOVE], replay.moves.last[LAST_CAPTURED]
+        if last != PASS and manhattan(point, last, stride) <= 2:
+            for i in range(N_CELLS):
+                if last + step_to(i, stride) == point:
+                    responses[used[0]] = (context_of(cell, board, last, color) << CELL_BITS) | i
+                    used[0] += 1
+        if 0 < captured <= MOST_NAKADE:
+            for i in range(board.meta[META_N_EMPTY] - captured, board.meta[META_N_EMPTY]):
+                if board.empty[i] == point:
+                    nakade[nakade_pattern(board, point, captured)] += 1
+        advance(replay, point, color)
+
+
+def count_games(games: Games, counts: Counts) -> Iterator[None]:
+    """Add a shard to counts, games of one board size; yields after each, so that a caller may show progress or stop."""
+    replay, total = new_replay(int(games.size[0])), len(games.moves)
+    responses, diamonds, used = np.zeros(total, np.int64), np.zeros(total, np.int64), np.zeros(2, np.int64)
+    for game in range(len(games.size)):
+        restart(replay)
+        moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
+        _count_game(replay, moves, counts.seen, counts.nakade, responses, diamonds, used)
+        yield
+    counts.responses.append(responses[: used[0]])
+    counts.diamonds.append(diamonds[: used[1]])
+
+
+def _frequent(codes: np.ndarray, least: int, times: np.ndarray | None = None) -> np.ndarray:
+    """The codes that occur often enough, ascending."""
+    unique, inverse = np.unique(codes, return_inverse=True)
+    return unique[np.bincount(inverse, times, len(unique)) >= least].astype(np.int64)
+
+
+def choose_vocabulary(counts: Counts, is_tree: bool) -> Vocabulary:
+    """The patterns that occurred often enough in the games counted."""
+    codes = np.flatnonzero(counts.seen)
+    codes = codes[[is_sensible_code(code) for code in codes.tolist()]]
+    seen = counts.seen[codes]
+    responses, diamonds = np.concatenate(counts.responses), np.concatenate(counts.diamonds)
+    nakade = np.flatnonzero(counts.nakade)
+    return Vocabulary(
+        fine=_frequent(folded(codes, SQUARE_IMAGES), LEAST_SEEN, seen),
+        coarse=_frequent(folded(coarse_code.py_func(codes), SQUARE_IMAGES), LEAST_SEEN, seen),
+        responses=_frequent(folded_responses(responses >> CELL_BITS, responses & 15), LEAST_PLAYED),
+        nakade=_frequent(folded_nakade()[nakade], LEAST_NAKADE, counts.nakade[nakade]),
+        diamonds=_frequent(folded(diamonds, DIAMOND_IMAGES), LEAST_PLAYED) if is_tree else np.zeros(0, np.int64),
+    )
+
 
 RATE = 0.25
 FIRST_SQUARE = 1.0

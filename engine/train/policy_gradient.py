@@ -11,23 +11,28 @@ shown) and v a baseline. Source: Silver et al., "Mastering the game of Go with d
 algorithms for connectionist reinforcement learning", 1992.
 """
 
-from dataclasses import dataclass
+import copy
+from dataclasses import astuple, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from engine.features.encoder import Encoder
+from engine.features.encoder import ENCODERS, Encoder
 from engine.go.geometry import BLACK
-from engine.nets.compute.adapter import with_pass
+from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import with_learning_winograd
-from engine.nets.network import Model, Network
+from engine.nets.files.checkpoint import save_network
+from engine.nets.network import Model, Network, NetworkSpec, with_pass
 from engine.records.games import Games
 from engine.train.batches import BatchBuilder, moves_under_symmetries
+from engine.train.ranks import Ranks
 from engine.train.shards import Shards
+from engine.train.state import RunState, read_state, resuming, write_state
 
 CHUNK = 512
 """Positions whose activations are in memory at once"""
@@ -93,37 +98,39 @@ class PolicyGradient:
 
     def __init__(
         self, model: Model, encoder: Encoder, is_pass_last: bool, entropy: float = 0.0,
-        baseline: tuple[Network, Encoder] | None = None, start: Model | None = None,
+        baseline: Network | None = None, start: Model | None = None,
     ):  # fmt: skip
         """Take the network that learns.
 
         Args:
             is_pass_last: as the games were played.
             entropy: how much the entropy of a move's distribution counts beside its reward.
-            baseline: a value network and its encoder; None = 0.
+            baseline: a value network; None = 0.
             start: what the divergence is measured from; None = it is not.
         """
         self._model, self._builder, self._is_pass_last = model, BatchBuilder(encoder), is_pass_last
         self._entropy, self._start = entropy, start
         self.shards = Shards(model, next(model.parameters()).device)
         self._start_call = with_learning_winograd(start) if start is not None and self.shards.by_winograd else start
-        self._baseline = None if baseline is None else baseline[0]
-        self._baseline_builder = None if baseline is None else BatchBuilder(baseline[1])
+        self._baseline = baseline
 
     def advantages(self, experience: Experience, moves: Moves) -> np.ndarray:
         """float32[B]: what each move's log-probability is multiplied by."""
-        found = moves.outcomes
-        if self._baseline is not None and self._baseline_builder is not None:
-            found = found - np.concatenate([self._values(experience, moves, part) for part in _chunks(len(found))])
-        return found.astype(np.float32)
+        if self._baseline is None:
+            return moves.outcomes
+        builder = BatchBuilder(ENCODERS[self._baseline.spec.encoder])
+        parts = _chunks(len(moves.outcomes))
+        values = [self._values(self._baseline, builder, experience, moves, part) for part in parts]
+        return (moves.outcomes - np.concatenate(values)).astype(np.float32)
 
-    def _values(self, experience: Experience, moves: Moves, part: slice) -> np.ndarray:
+    def _values(
+        self, network: Network, builder: BatchBuilder, experience: Experience, moves: Moves, part: slice
+    ) -> np.ndarray:
         """The baseline's values of the positions before some moves, for the learner."""
-        assert self._baseline is not None and self._baseline_builder is not None
-        planes, globals_ = self._inputs(self._baseline_builder, experience, moves, part)[:2]
-        value = self._baseline.evaluate(planes.to(self._baseline.device), globals_.to(self._baseline.device)).value
+        planes, globals_ = self._inputs(builder, experience, moves, part)[:2]
+        value = network.evaluate(planes.to(network.device), globals_.to(network.device)).value
         if value is None:
-            raise ValueError(f"network {self._baseline.spec.name} has no value to be a baseline")
+            raise ValueError(f"network {network.spec.name} has no value to be a baseline")
         return value.cpu().numpy()
 
     def backward(self, experience: Experience, games: int = 0) -> Sums:
@@ -203,11 +210,110 @@ class _Shown(NamedTuple):
 def _log_probabilities(model: Any, planes: Tensor, globals_: Tensor, mask: Tensor, temperatures: Tensor) -> Tensor:
     """Logs of the probabilities that moves are drawn with, [B, N*N+1]; minus infinity where none may be played."""
     with autocast(planes.device):
-        logits = model(planes, globals_).policy_logits
-    logits = with_pass(logits.float(), planes.shape[2]).masked_fill(~mask, -torch.inf)
+        logits = model(planes, globals_).policy
+    logits = with_pass(logits.float()).masked_fill(~mask, -torch.inf)
     return torch.log_softmax(logits / temperatures, dim=1)
 
 
 def _chunks(count: int) -> list[slice]:
     """Parts of a number of moves."""
     return [slice(begin, min(begin + CHUNK, count)) for begin in range(0, count, CHUNK)]
+
+
+OPTIMIZER = "sgd"
+"""Without momentum, as published; what a state says of it"""
+
+
+class Learning(NamedTuple):
+    """How a policy learns from games."""
+
+    rate: float
+    """of SGD, without momentum as published"""
+    is_pass_last: bool
+    """as the games were played"""
+    entropy: float
+    """how much the entropy of a move's distribution counts beside its reward"""
+    clip: float
+    """longest gradient; 0 = any"""
+
+
+class PolicyLearner:
+    """One network that learns, alone or as one of several processes with the same weights. Threads: one caller."""
+
+    def __init__(
+        self, model: Model, spec: NetworkSpec, device: torch.device, how: Learning, baseline: Network | None,
+        ranks: Ranks,
+    ):  # fmt: skip
+        """Take the network to continue from.
+
+        Args:
+            model: with a policy; changed. Divergence is measured from what it is now.
+            baseline: its values are taken off the rewards; None = nothing is.
+            ranks: the processes that learn together.
+        """
+        self.model, self.spec, self.device, self.step = model.to(device), spec, device, 0
+        # torch's stubs know the memory format of tensors alone.
+        self.model.to(memory_format=Shards(self.model, device).memory_format)  # type: ignore[call-overload]
+        self._how, self._ranks = how, ranks
+        self._optimizer = torch.optim.SGD(self.model.parameters(), lr=how.rate)
+        start = copy.deepcopy(self.model).eval()
+        self._gradient = PolicyGradient(
+            self.model, ENCODERS[spec.encoder], how.is_pass_last, how.entropy, baseline, start
+        )
+
+    def learn(self, experience: Experience) -> dict[str, float]:
+        """One update by some finished games, each process with its own; returns what was measured on the way, by name.
+
+        Raises:
+            ValueError: training diverged: the gradient is NaN or infinite; the weights stay.
+        """
+        gradients = []
+        for value in self.model.parameters():
+            # Of heads that have no part in it too, so that all processes know the same ones.
+            value.grad = torch.zeros_like(value)
+            gradients.append(value.grad)
+        (games,) = self._ranks.total([len(experience.games.size)], self.device)
+        sums = self._gradient.backward(experience, int(games))
+        self._ranks.add(gradients)
+        sums = Sums(*self._ranks.total(astuple(sums), self.device))
+        length = nn.utils.clip_grad_norm_(self.model.parameters(), self._how.clip or torch.inf)
+        if not length.isfinite():
+            raise ValueError(f"training diverged: the gradient is NaN or infinite at update {self.step}")
+        self._optimizer.step()
+        self.step += 1
+        measured = {"entropy": sums.entropy / max(1, sums.moves), "gradient": float(length)}
+        if sums.measured:
+            measured["divergence"] = sums.divergence / sums.measured
+        return measured
+
+    @property
+    def said(self) -> str:
+        """How it learns, in words."""
+        return self._gradient.shards.said
+
+    def network(self, name: str) -> TorchNetwork:
+        """The network as it is now, ready to play."""
+        return TorchNetwork(self.model, replace(self.spec, name=name), self.device)
+
+    def save_network(self, path: Path, record: dict[str, Any]) -> None:
+        """Write the network file."""
+        save_network(path, self.model, self.spec, record | {"step": self.step})
+
+    def save(self, path: Path) -> None:
+        """Write all that resuming needs, whole or not at all.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        write_state(path, RunState(self.step, model=self.model.state_dict()), self.model, OPTIMIZER)
+
+    def load(self, path: Path) -> None:
+        """Go on from a file of :meth:`save`.
+
+        Raises:
+            ValueError: not such a file, or one of another network; one line.
+        """
+        with resuming(path):
+            state = read_state(path, self.model, self.device)
+        self.model.load_state_dict(state.model)
+        self.step = state.step

@@ -1,7 +1,9 @@
-"""The state of a run on disk: what going on needs, written whole, and checked before any of it is used."""
+"""The state of a run on disk, which resuming needs: written whole, and checked before any of it is used."""
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,19 +27,32 @@ class RunState:
     """A run after some steps. Tensors are by the names of the model's state."""
 
     step: int
-    metrics: dict[str, float]
+    metrics: dict[str, float] = field(default_factory=dict)
     """of the latest validation"""
-    best: float
+    best: float = -math.inf
     """of the metric that early stopping watches, more being better; -inf before the first validation"""
-    worse: int
+    worse: int = 0
     """validations since then"""
-    options: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
     """the options that it was saved with; older runs kept fewer"""
     model: dict[str, Tensor] = field(default_factory=dict)
     average: dict[str, Tensor] = field(default_factory=dict)
     """empty in runs that keep none"""
     moments: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """by parameter; empty before the first step"""
+
+
+@contextmanager
+def resuming(path: Path) -> Iterator[None]:
+    """Name the file in an error about a state that cannot be resumed from.
+
+    Raises:
+        ValueError: raised in the block; one line.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: no run can resume here ({error})") from error
 
 
 def moments_of(optimizer: str, value: Tensor) -> set[str]:

@@ -1,4 +1,4 @@
-"""Labels for positions of real games from a stronger network, while training goes on.
+"""Labels for positions of real games from a stronger network, in the course of training.
 
 The teacher sees each position under the same symmetry as the pupil, so its outputs need no symmetry undone. Any network
 serves, with any encoder. It replaces, as far as it has the heads, the targets of a

@@ -22,21 +22,21 @@ from engine.config.declaration import key_of, resolve
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.header import read_header
 from engine.nets.network import Model, NetworkSpec
-from engine.system.errors import one_line
-from engine.system.signals import StopOnSignal
+from engine.system import one_line
+from engine.system.crew import StopOnSignal
 from engine.train.curves import Curves
 from engine.train.dataset import Mixture
 from engine.train.learner import Learner
-from engine.train.state import SAVE_S, RunState, read_state, write_state
+from engine.train.state import SAVE_S, read_state, resuming, write_state
 
 AGREE_EVERY, AGREE_S = 20, 4.0
 """The most steps, and about the most seconds, between looks of several processes at whether any was asked to stop, has
 lost its loss or is to save; one process alone looks at its loss every 20 steps, at the rest after each."""
 SAVE, STOP, LOST = 1, 2, 3
-"""What processes tell each other: it is time to save, one was asked to stop, the loss of one is no number; the largest
+"""What processes tell each other: it is time to save, one was asked to stop, the loss of one is NaN; the largest
 counts"""
 FREE = frozenset({"minutes", "patience", "validate_every", "save_every", "workers"})
-"""Options that say how long and with what effort a run goes on, not what it does; they may differ each time. The number
+"""Options that say how long and with what effort a run continues, not what it does; they may differ. The number
 of steps is one only where the rate does not fall with them."""
 DATA = {
     "games": "games", "labels": "labels", "boards": "shares of boards", "teacher": "teacher",
@@ -85,7 +85,7 @@ def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
     Options that only one of the two knows are not compared: older runs kept fewer.
 
     Raises:
-        ValueError: the optimizer, whose state goes on, or what is minimised differs; one line.
+        ValueError: the optimizer, whose state is resumed, or what is minimised differs; one line.
     """
     changed = []
     for name in now:
@@ -108,7 +108,7 @@ class Trainer(Learner):
         self, model: Model, spec: NetworkSpec, data: Mixture, measure: Measure, options: TrainOptions, folder: Path,
         device: torch.device, record: dict[str, Any],
     ):  # fmt: skip
-        """Prepare the run, going on from the folder's ``state.safetensors`` if there is one.
+        """Prepare the run, resuming from the folder's ``state.safetensors`` if there is one.
 
         Args:
             model: of a registered architecture.
@@ -132,7 +132,7 @@ class Trainer(Learner):
             if self._state_path.exists():
                 self._load()
         except OSError as error:
-            raise ValueError(f"{folder}: no run can go on here ({error})") from error
+            raise ValueError(f"{folder}: no run can resume here ({error})") from error
         if self.ranks.most(self.step != self.ranks.of_first(self.step, device), device):
             raise ValueError(f"{folder}: not the same in all processes; every machine must see one folder")
         self.curves = Curves(folder / "curves.csv", self.step) if self.ranks.is_first else None
@@ -144,10 +144,10 @@ class Trainer(Learner):
     def run(self, observer: Observer | None = None) -> dict[str, float]:
         """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
 
-        The state is saved in all these cases. If a run goes on, the observer hears which options and data have changed.
+        The state is saved in all these cases. If a run resumes, the observer hears which options and data have changed.
 
         Raises:
-            ValueError: the loss is no number any more, or another process has failed; in all processes at once.
+            ValueError: the loss is NaN or infinite, or another process has failed; in all processes at once.
             OSError: the disk is full or fails.
         """
         try:
@@ -157,7 +157,7 @@ class Trainer(Learner):
                 raise
             # One that has failed alone breaks the connections of the others.
             raise ValueError(
-                f"process {self.ranks.rank} of {self.ranks.count} cannot go on ({one_line(error)})"
+                f"process {self.ranks.rank} of {self.ranks.count} cannot continue ({one_line(error)})"
             ) from error
 
     def _run(self, observer: Observer) -> dict[str, float]:
@@ -169,9 +169,9 @@ class Trainer(Learner):
             stack.callback(stream.close)
             observer.at_step(self.step, "training")
             if self._changed:
-                observer.say(f"going on with other options than before: {', '.join(self._changed)}")
+                observer.say(f"resuming with other options than before: {', '.join(self._changed)}")
             if self._other_data:
-                observer.say(f"going on with other {', '.join(self._other_data)} than before")
+                observer.say(f"resuming with other {', '.join(self._other_data)} than before")
             if self.curves and self.curves.dropped:
                 observer.say(f"{self.folder / 'curves.csv'}: {self.curves.dropped} damaged lines left out")
             # A run whose patience has ended does nothing more when its command is given again.
@@ -237,7 +237,7 @@ class Trainer(Learner):
         return 0 < self.options.patience <= self.worse
 
     def _validate(self, observer: Observer) -> None:
-        """Measure the averaged network; the first process does, the others go on to where they wait for it."""
+        """Measure the averaged network; the first process does, the others continue until they wait for it."""
         if not self.curves:
             return
         self.metrics = self.validate(self.averaged())
@@ -252,14 +252,14 @@ class Trainer(Learner):
     def _diverged(self) -> ValueError:
         """The error of a run that has come to nothing."""
         return ValueError(
-            f"the weights are no numbers any more at step {self.step}; {self.folder} keeps the last state"
+            f"training diverged: weights are NaN or infinite at step {self.step}; {self.folder} keeps the last state"
         )
 
     def save(self) -> None:
         """Write state and network, each atomically; all processes must call.
 
         Raises:
-            ValueError: the weights are no numbers, or the first process could not write.
+            ValueError: the weights are NaN or infinite, or the first process could not write.
             OSError: in the first process, it could not.
         """
         if self.ranks.most(not all(value.isfinite().all() for value in self.average.values()), self.device):
@@ -275,10 +275,8 @@ class Trainer(Learner):
 
     def _write(self) -> None:
         """:meth:`save` in the process that writes."""
-        state = RunState(
-            self.step, self.metrics, self.best, self.worse, self._decided_options(), self.model.state_dict(),
-            self.average, self.moments(),
-        )  # fmt: skip
+        facts = {"metrics": self.metrics, "best": self.best, "worse": self.worse, "options": self._decided_options()}
+        state = self.state(**facts)
         write_state(self._state_path, state, self.model, self.options.optimizer)
         self._write_network("network.safetensors")
 
@@ -292,18 +290,16 @@ class Trainer(Learner):
         return asdict(resolve(self.options, self.options.optimizer))
 
     def _load(self) -> None:
-        """Go on from the folder's state."""
-        try:
+        """Resume from the folder's state."""
+        with resuming(self._state_path):
             state = read_state(self._state_path, self.model, self.device)
-            # A network file that is gone or damaged says nothing; the state goes on without it.
+            # A network file that is gone or damaged says nothing; the state is resumed without it.
             with suppress(ValueError, KeyError):
                 known = read_header(self.folder / "network.safetensors")["training"]
                 self._other_data = [said for name, said in DATA.items() if known.get(name) != self.record.get(name)]
             begun = {"optimizer": self.options.optimizer} | state.options
             self._changed = changed_options(begun, self._decided_options())
-            self.go_on_from(state)
-        except ValueError as error:
-            raise ValueError(f"{self._state_path}: no run can go on here ({error})") from error
+            self.resume(state)
         self.metrics = state.metrics
         # By another goal, or on other positions, the best says nothing of what is measured from now on.
         is_same = not {DATA["validation"], DATA["label_validation"]} & set(self._other_data)

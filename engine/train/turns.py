@@ -1,6 +1,6 @@
 """Training in turns: a few hundred steps on one window, then a network for self-play, then the next window.
 
-FOLDER/state.safetensors   weights, averaged weights, optimizer and step: what going on needs
+FOLDER/state.safetensors   weights, averaged weights, optimizer and step: what resuming needs
 """
 
 import time
@@ -23,7 +23,7 @@ from engine.nets.network import Model, NetworkSpec
 from engine.train.dataset import prepared_ahead
 from engine.train.grow import on_newest_inputs
 from engine.train.learner import Learner
-from engine.train.state import SAVE_S, RunState, read_state, write_state
+from engine.train.state import SAVE_S, read_state, resuming, write_state
 from engine.train.window import WindowBatches
 
 STATE = "state.safetensors"
@@ -51,7 +51,7 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
         model = new_model(NEW, {"planes": encoder.planes, "globals": encoder.globals} | shape)
         return model, new_spec(model, "zero", sizes=(size, size))
     model, spec, _ = load_model(start)
-    if not (spec.has_policy and spec.has_value):
+    if not ("policy" in spec.heads and "value" in spec.heads):
         raise ValueError(f"{start}: expected a network with policy and value")
     if not spec.plays(size):
         raise ValueError(f"{start}: {spec.said}, not {size}")
@@ -85,13 +85,11 @@ class TurnLearner(Learner):
         """losses by name, summed since this step: a run that was killed knows those of all its turn"""
         self._path = folder / STATE
         if self._path.exists():
-            try:
+            with resuming(self._path):
                 state = read_state(self._path, self.model, device)
-                self.go_on_from(state)
+                self.resume(state)
                 self._since = int(state.metrics.pop(SINCE, state.step))
                 self._sums = state.metrics
-            except ValueError as error:
-                raise ValueError(f"{self._path}: no run can go on here ({error})") from error
 
     def learn(
         self, data: WindowBatches, steps: tuple[int, int], rate: float, is_stopped: Callable[[], bool],
@@ -106,7 +104,7 @@ class TurnLearner(Learner):
         Returns:
             the mean losses of all these steps by name.
         Raises:
-            ValueError: the weights are no numbers any more; the file keeps the last state.
+            ValueError: training diverged: the weights are NaN or infinite; the file keeps the last state.
             OSError: the disk is full or fails.
         """
         self.options = replace(self.options, rate=rate)
@@ -139,14 +137,15 @@ class TurnLearner(Learner):
         """Write the state, whole or not at all.
 
         Raises:
-            ValueError: the weights are no numbers; the file stays as it is.
+            ValueError: the weights are NaN or infinite; the file stays as it is.
             OSError: it cannot be written.
         """
         if not all(value.isfinite().all() for value in self.average.values()):
-            raise ValueError(f"the weights are no numbers any more at step {self.step}; {self._path} keeps the last")
+            raise ValueError(
+                f"training diverged: weights are NaN or infinite at step {self.step}; {self._path} keeps the last"
+            )
         losses = {SINCE: float(self._since), **self._sums}
-        state = RunState(self.step, losses, float("-inf"), 0, {}, self.model.state_dict(), self.average, self.moments())
-        write_state(self._path, state, self.model, self.options.optimizer)
+        write_state(self._path, self.state(metrics=losses), self.model, self.options.optimizer)
 
     def write_network(self, path: Path, record: dict[str, Any]) -> None:
         """Write the averaged network, ready to play.

@@ -1,7 +1,7 @@
 """Which rows of self-play a step sees: a window over the newest ones, which grows by a power law of all there are.
 
 A batch is a pure function of (seed, step) and the rows of the window; so a run that knows which shards its window had
-goes on with the same batches. Sources: Wu, "Accelerating Self-Play Learning in Go", 2019 (arXiv 1902.10565), appendix
+resumes with the same batches. Sources: Wu, "Accelerating Self-Play Learning in Go", 2019 (arXiv 1902.10565), appendix
 C; KataGo's ``python/shuffle.py``.
 """
 

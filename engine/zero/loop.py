@@ -30,7 +30,7 @@ from engine.selfplay.search_games import resignation_bound
 from engine.selfplay.search_match import Outcome, match_options
 from engine.selfplay.search_match_job import SearchMatchJob
 from engine.selfplay.search_options import MOST_KOMI
-from engine.system.crew.job import Crew
+from engine.system.crew import Crew
 from engine.system.files import sha256_of
 from engine.system.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.train.curves import Curves

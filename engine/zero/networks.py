@@ -15,7 +15,7 @@ from engine.nets.on_device import load_network
 from engine.selfplay.search_match import MatchPlayer, Outcome
 from engine.selfplay.search_match_job import SearchMatchJob, match_away, match_here, play_match
 from engine.selfplay.search_play import CACHE_MIB
-from engine.system.crew.job import Away, Crew
+from engine.system.crew import Away, Crew
 from engine.system.files import written_whole
 
 NETWORK, NETWORKS = "network.safetensors", "networks"

@@ -21,7 +21,7 @@ from engine.selfplay.search_games import Origin, SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import NETWORK_FILE, SearchJob, SearchPlay, played_here
 from engine.system import jit
-from engine.system.crew.job import Away, Crew
+from engine.system.crew import Away, Crew
 from engine.system.files import sha256_of
 from engine.train.window import WindowBatches
 from engine.zero.facts import look_at_empty_board

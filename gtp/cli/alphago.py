@@ -16,8 +16,8 @@ from engine.alphago.run import CommandFailed, Run
 from engine.alphago.stages import PRESETS, Plan, Stage, chosen
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.system.files import alone_in
+from gtp.cli import KeimaCommand
 from gtp.cli.arguments import PATHS, OneOf, Whole
-from gtp.cli.help_style import KeimaCommand
 from gtp.cli.terminal import INTERRUPTED, one_line_errors, progress_bar, say
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")

@@ -1,12 +1,14 @@
 """``keima analysis``: KataGo's JSON analysis engine, on its command line and on ours."""
 
 import os
+import queue
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,26 +16,30 @@ from engine import __version__
 from engine.config import SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
 from gtp.cli.arguments import Whole
-from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
+from gtp.cli.options import GroupedCommand, options_of, player_from, settings_option
 from gtp.cli.play import show_bar
 from gtp.cli.settings import with_whole_paths
+from gtp.info import described
 from gtp.json.settings import AT_START, FALSE, Settings, override, read_config, read_pairs
-from gtp.json.start import Sender, load_engine
 from gtp.log import start_log
-from gtp.session import IN, LineReader, Output, read_input
-from weights import find_network
+from gtp.session import IN, OUT, LineLog, LineReader, Output, read_input
+from gtp.startup import load_analysing
+from weights import NetworkPath
+
+if TYPE_CHECKING:
+    from gtp.json.engine import JsonEngine
 
 STARTED = "Started, ready to begin handling requests"
 """KataGo's words: clients wait for them"""
 FAILED = 2
-"""Exit status of a start that failed; KaTrain takes 1 for an end that was asked for"""
+"""Exit status of a start that failed; KaTrain takes 1 for a stop on request"""
 MAX_LINE = 1 << 24
 """Bytes of a line"""
 QUIT_S = 1.0
-"""How long an end that waits for nothing waits for a client to read what has been answered"""
+"""How long ``-quit-without-waiting`` waits for the client to read the answers"""
 MOST_POSITIONS = 16384
 RANDOMIZE = "nnRandomize"
-"""KataGo's setting of its network: false = every position is shown as it lies, so that a search can be repeated"""
+"""KataGo's setting of its network: false = no random symmetries, so that a search can be repeated"""
 
 
 class AnalysisCommand(GroupedCommand):
@@ -48,24 +54,26 @@ class AnalysisCommand(GroupedCommand):
 
 
 def _say_uncaught(reason: str) -> None:
-    """Say why there is no start, in KataGo's words, which its clients show to people."""
+    """Print the reason of a failed start in KataGo's words, which its clients show."""
     print(f"Uncaught exception: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
 @click.command(cls=AnalysisCommand, context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.option("-config", "configs", multiple=True, metavar="FILE", help="KataGo's config file; repeatable")
-@click.option("-model", metavar="FILE", help="the network's file, as --weights")
-@click.option("-human-model", metavar="FILE", help="understood, but human play is not imitated")
+@click.option("-model", metavar="FILE", help="network file, same as --weights")
+@click.option("-human-model", metavar="FILE", help="ignored: human play is not imitated")
 @click.option(
     "-override-config", "overrides", multiple=True, metavar="KEY=VALUE,...", help="KataGo's settings; repeatable"
 )
 @click.option(
     "-analysis-threads", "--at-once", type=Whole(1, MOST_POSITIONS), show_default="16, before a GPU 64",
-    help="positions searched side by side, no more than one for 16 MiB of memory",
+    help="number of positions searched in parallel, one for 16 MiB of memory at most",
 )  # fmt: skip
-@click.option("-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input drop what still waits")
-@click.option("--visits", default=Settings.visits, type=Whole(1), help="visits of queries that say nothing of them")
-@click.version_option(__version__, "-version", "--version", prog_name="Keima", help="show the version, and end")
+@click.option(
+    "-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input, drop unanswered queries"
+)
+@click.option("--visits", default=Settings.visits, type=Whole(1), help="visits of queries without maxVisits")
+@click.version_option(__version__, "-version", "--version", prog_name="Keima", help="show the version and exit")
 @settings_option(SearchOptions, SetupOptions, SessionOptions)
 @options_of(SetupOptions, "weights", "device")
 @options_of(SearchOptions)
@@ -82,28 +90,27 @@ def analysis(
         echo '{"id":"1","moves":[],"rules":"chinese","komi":7.5,"boardXSize":9,"boardYSize":9,"maxVisits":50}' \\
           | keima analysis
 
-    The options with one dash are KataGo's, so its clients' command lines work as they are; its settings that have no
-    counterpart here change nothing.
+    The options with one dash are KataGo's, so the command lines of its clients work unchanged; settings without a
+    counterpart have no effect.
     """
     output = Output()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     if human_model:
-        print(f"keima: {human_model} is not used: human play is not imitated", file=sys.stderr)
+        print(f"keima: {human_model} is ignored: human play is not imitated", file=sys.stderr)
     try:
-        values = with_player(ctx, values | {"weights": model or values["weights"]})
-        log_file = with_whole_paths(values, Path.cwd())["log_file"]
+        player = player_from(ctx, config, values | {"weights": model or values["weights"]})
+        log_file = with_whole_paths(player.values, Path.cwd())["log_file"]
         log = start_log(Path(log_file)) if log_file else None
         given = {key: value for name in configs for key, value in read_config(Path(name)).items()}
         given |= {key: value for text in overrides for key, value in read_pairs(text).items()}
-        settings = _start_settings(Settings(options_from(SearchOptions, values), visits), given)
+        settings = _start_settings(Settings(player.search, visits), given)
         if at_once and "numAnalysisThreads" in given:
-            raise ValueError("numAnalysisThreads is in the config: -analysis-threads cannot be given besides")
+            raise ValueError("numAnalysisThreads is in the config: -analysis-threads cannot be given too")
         at_once = at_once or _count(given, "numAnalysisThreads", 0, MOST_POSITIONS)
-        network = find_network(model) if model else network_of(ctx, config, str(values["weights"]))
         startup.bar = show_bar
         sender = Sender(output, log.note if log else None)
-        engine = load_engine(settings, network, str(values["device"]), at_once, sender)
+        engine = load_engine(settings, player.network, player.setup.device, at_once, sender)
     except Exception as error:
         _say_uncaught(str(error))
         os._exit(FAILED)
@@ -123,10 +130,10 @@ def analysis(
 
 
 def _start_settings(settings: Settings, given: dict[str, str]) -> Settings:
-    """The settings in force where queries say nothing else: those of KataGo's config files and command line.
+    """The settings of queries without their own: those of KataGo's config files and command line.
 
     Raises:
-        ValueError: a value that its key cannot have.
+        ValueError: a value that its key does not accept.
     """
     if given.get(RANDOMIZE, "true").lower() in FALSE:
         settings = replace(settings, search=replace(settings.search, random_symmetry=False, root_symmetries="1"))
@@ -146,9 +153,81 @@ def _count(given: dict[str, str], key: str, default: int, most: int) -> int:
 
 
 def _lines() -> Iterator[str]:
-    """Lines of standard input; one that is too long is cut, so it is answered by an error."""
+    """Lines of standard input; one that is too long is cut and answered by an error."""
     reader = LineReader(MAX_LINE)
     while data := read_input():
         yield from (line.decode("utf-8", "replace") for line in reader.feed(data))
     if reader.rest:
         yield reader.rest.decode("utf-8", "replace")
+
+
+STATUS_UNREAD = 1
+MOST_UNREAD = 1 << 26
+"""Characters that wait for a client; with more no queries are taken, and reports during a search are left out."""
+
+
+def load_engine(settings: Settings, network: NetworkPath | None, device: str, at_once: int,
+                sender: "Sender") -> "JsonEngine":  # fmt: skip
+    """Load what analyses; arguments and errors as of :func:`gtp.startup.load_analysing`."""
+    loaded = load_analysing(settings.search, network, device, at_once)
+    from gtp.json.engine import JsonEngine
+
+    return JsonEngine(loaded.analyses, settings, sender, described(network, loaded.server), sender.is_full)
+
+
+class Sender:
+    """Writes lines to a client; without one that reads them the process ends.
+
+    A thread of its own writes: a client may send all its queries before it reads an answer, so reading them must not
+    wait for the answers to be read, up to ``MOST_UNREAD``.
+    """
+
+    def __init__(self, output: Output, log: LineLog | None = None) -> None:
+        """Start the thread.
+
+        Args:
+            log: told of every line, in that thread.
+        """
+        self._output, self._log = output, log
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        """to be written; None = the end"""
+        self._n_unread, self._changed = 0, threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
+        self._thread.start()
+
+    def __call__(self, text: str) -> None:
+        """Send a line; returns at once. Threads: any."""
+        self._count(len(text))
+        self._lines.put(text)
+
+    def is_full(self) -> bool:
+        """Whether more waits than should. Threads: any."""
+        return self._n_unread > MOST_UNREAD
+
+    def await_room(self) -> None:
+        """Wait until the client has read enough. Threads: any."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self.is_full())
+
+    def _count(self, characters: int) -> None:
+        """More characters wait, or fewer."""
+        with self._changed:
+            self._n_unread += characters
+            self._changed.notify_all()
+
+    def finish(self, timeout_s: float | None = None) -> None:
+        """Wait until all is written, at most so long; nothing may be sent any more."""
+        self._lines.put(None)
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        """The thread."""
+        while (text := self._lines.get()) is not None:
+            if self._log is not None:
+                self._log(OUT, text)
+            try:
+                self._output.write(text)
+            except OSError:
+                print("keima: the client no longer reads the answers", file=sys.stderr, flush=True)
+                os._exit(STATUS_UNREAD)
+            self._count(-len(text))

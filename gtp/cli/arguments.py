@@ -1,4 +1,4 @@
-"""Kinds of arguments that the commands share, beside click's own: files, numbers, texts that a function reads."""
+"""Types of arguments and options that commands share, beside click's own."""
 
 import math
 import os
@@ -12,6 +12,9 @@ from engine.config.declaration import bounds_text
 
 PATHS = click.Path(exists=True, path_type=Path)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of tables")
+
+
+DEVICE = click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
 
 
 def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -33,7 +36,7 @@ def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Paramet
 
 
 class NewFile(click.Path):
-    """A file that is to be written at the end of long work: what forbids it, or its folders, is said before."""
+    """A file to write at the end of long work: checked for write permission before."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -43,12 +46,12 @@ class NewFile(click.Path):
         found: Path = super().convert(value, param, ctx)  # type: ignore[assignment]  # as path_type says
         there = next(folder for folder in found.absolute().parents if folder.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-            self.fail(f"{there} is no folder that can be written to.", param, ctx)
+            self.fail(f"{there} is not a writable folder.", param, ctx)
         return found
 
 
 class Whole(click.IntRange):
-    """A whole number, within bounds where there are some; help shows it as the engine's own options are shown."""
+    """A whole number, perhaps with bounds; help shows it like the engine's own options."""
 
     name = "whole number"
 
@@ -60,8 +63,11 @@ class Whole(click.IntRange):
         return bounds_text(self.min, self.max)
 
 
+THREADS = click.option("--threads", default=0, type=Whole(0), help="CPU threads of the networks; 0 = one a core")
+
+
 class Number(click.FloatRange):
-    """A finite number, likewise: click's ranges let nan pass, which is neither below nor above a bound."""
+    """A finite number, perhaps with bounds; click's ranges let NaN pass, which is neither below nor above a bound."""
 
     name = "number"
 
@@ -85,7 +91,7 @@ class Number(click.FloatRange):
 
 
 class OneOf(click.Choice[str]):
-    """One of some words, without click's brackets, which stand for what may be left out."""
+    """One of some words, without click's brackets, which would mean that it is optional."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """See :meth:`click.ParamType.get_metavar`."""

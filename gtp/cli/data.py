@@ -17,19 +17,16 @@ from engine.records.games import read_games
 from engine.records.gather import Gathered
 from engine.records.overview import added, cell, overview
 from engine.records.shards import MANIFEST, BuildOptions, build, every_shard_file, verify
+from gtp.cli import KeimaGroup
 from gtp.cli.arguments import AS_JSON, PATHS, Whole
-from gtp.cli.data_play import play_command
-from gtp.cli.data_reached import reached_command
-from gtp.cli.data_values import values_command
-from gtp.cli.help_style import KeimaGroup
-from gtp.cli.label import label_command
+from gtp.cli.bulk import label_command, play_command, reached_command, values_command
 from gtp.cli.options import options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, bar, one_line_errors, workers_for
 
 FEW_GAMES = 10
-"""Held out, below which they are too few to measure on: figures of a game or two say nothing"""
+"""Fewest held-out games; metrics of fewer mean nothing"""
 NAMED_PROBLEMS = 20
-"""Problems named on standard error; the others are counted"""
+"""Problems in full on standard error; the others are counted"""
 
 
 @click.group(cls=KeimaGroup)
@@ -39,23 +36,21 @@ def data() -> None:
 
 @data.command("build")
 @click.argument("sources", nargs=-1, required=True, type=PATHS)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="output folder")
 @click.option("--without", multiple=True, type=PATHS,
-              help=f"shard or folder to keep apart from: games with the same first {OPENING} moves go")  # fmt: skip
+              help=f"shard or folder whose games are excluded, by their first {OPENING} moves")  # fmt: skip
 @options_of(Filters)
-@click.option(
-    "--komi", type=(float, float), metavar="LEAST MOST", default=None, help="komi to keep, from and to: 5.5 7.5"
-)
+@click.option("--komi", type=(float, float), metavar="LEAST MOST", help="range of komi, such as 5.5 7.5")
 @options_of(BuildOptions)
-@click.option("--workers", type=Whole(0), default=0, help="reading processes; 0 = one a core")
+@click.option("--workers", type=Whole(0), default=0, help="processes that read; 0 = one a core")
 @AS_JSON
 @click.pass_context
 def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, as_json: bool, **given: Any) -> None:
     """Make shards of training games from SOURCES.
 
-    A source is an SGF file (of one game or many), a zip or tar archive, a packed shard, or a folder of such, searched
-    to the bottom. What cannot be read is named, counted and left out. Games equal up to the eight symmetries are kept
-    once, and games that share their first 40 moves go to the same split, so nothing trained on is in validation.
+    A source is an SGF file (of one game or many), a zip or tar archive, a packed shard, or a folder of such with all
+    folders below it. Unreadable files are named, counted and skipped. Games equal up to the eight symmetries are kept
+    once, and games with the same first 40 moves go to the same split, so training and validation never share a game.
 
     \b
         keima data build KGS-2019.zip my-games/ --out games --min-rank 6d --min-moves 60
@@ -66,7 +61,7 @@ def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, a
         with one_line_errors():
             manifest = _build(options_from(BuildOptions, given | {"filters": options_from(Filters, given)}), out)
     except BrokenProcessPool as error:
-        raise click.ClickException("a reading process was killed; try fewer --workers") from error
+        raise click.ClickException("a process that reads was killed; try fewer --workers") from error
     except KeyboardInterrupt:
         click.echo("interrupted; nothing was written", err=True)
         ctx.exit(INTERRUPTED)
@@ -103,7 +98,7 @@ def _build(options: BuildOptions, out: Path) -> dict[str, Any]:
 
 
 def _show_build(manifest: dict[str, Any], out: Path) -> None:
-    """Print what became of the games."""
+    """Print the numbers of games: read, removed and written."""
     table = Table(Column("source", overflow="fold"), "files", "games", "unreadable", "after filters")
     for source in manifest["sources"]:
         table.add_row(*(str(source[name]) for name in ("path", "files", "games", "unreadable", "kept")))
@@ -122,14 +117,13 @@ def _show_build(manifest: dict[str, Any], out: Path) -> None:
 
 
 def _say_what_is_too_little(manifest: dict[str, Any]) -> None:
-    """Say on standard error which of the splits to measure on hold too few games."""
+    """Warn of validation and test splits with too few games."""
     for name in SPLITS[1:]:
         share, games = manifest["split"][f"{name}_share"], manifest["games"][name]
         if share and games < FEW_GAMES:
             there = f"{games} game{'s' * (games > 1)} in" if games else "no"
             click.echo(
-                f"{there} {name}.npz.xz: too few to measure on; give a larger --{name}-share than {share:g}, "
-                "or more games",
+                f"{there} {name}.npz.xz: too few to measure on; increase --{name}-share from {share:g}, or add games",
                 err=True,
             )
 
@@ -144,9 +138,9 @@ data.add_command(values_command)
 @click.argument("path", type=PATHS)
 @AS_JSON
 def show_command(path: Path, as_json: bool) -> None:
-    """Tell what is in PATH, a shard of games or a folder of them.
+    """Show statistics of PATH, a shard of games or a folder of them.
 
-    Of a folder that `keima data build` made, every shard is first checked against the manifest.
+    The shards of a folder from `keima data build` are first checked against its manifest.
     """
     # One shard in memory at a time.
     found: dict[str, dict[str, Any]] = {}

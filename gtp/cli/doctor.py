@@ -1,14 +1,13 @@
-"""``keima doctor``: whether everything that playing needs works on this machine, and what to do where it does not.
+"""``keima doctor``: checks of all that play needs on this machine, with a fix for each problem.
 
-Every check is a generator of findings, run one after the other; an unexpected failure is itself a
-finding. Whatever is heavy is imported inside the checks, since a broken installation is what they look for.
+Each check is a generator of findings; its exception is a finding too. Heavy modules are imported inside the checks,
+since these look for broken installations.
 """
 
 import importlib.metadata
 import json
 import platform
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,39 +20,42 @@ from rich.markup import escape
 from rich.table import Table
 
 from engine import __version__
-from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.config import PlayOptions, SetupOptions
 from engine.nets.files.header import expected_input
 from engine.system.files import sha256_of
 from gtp import startup
-from gtp.cli.help_style import KeimaCommand
-from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
-from gtp.cli.progress import compile_ahead, compile_bar
+from gtp.cli import FIX, HOME, OURS, KeimaCommand, shadows
+from gtp.cli.arguments import AS_JSON
+from gtp.cli.options import options_of, player_from, settings_option
 from gtp.cli.settings import read_settings
-from gtp.cli.shadowing import FIX, HOME, shadows
-from gtp.cli.shadowing import PACKAGES as OURS
+from gtp.cli.terminal import compile_ahead, compile_bar
 from gtp.startup import PlayerSettings, calm_openmp, load_player
 from weights import FOLDER, NetworkPath, entries, files_of, find_network, players
 
 WELL, NOTE, WRONG = "well", "note", "WRONG"
-OLDEST_PYTHON = (3, 11)
-PACKAGES = ("torch", "numba", "numpy", "safetensors", "sgfmill", "click", "rich", "filelock")
+PACKAGES = ("torch", "numba", "numpy", "safetensors", "sgfmill", "click", "rich", "filelock", "platformdirs", "tomlkit")
 INSTALL = "install again: pip install -c constraints.txt . in a virtual environment"
 SEARCH_S = 2.0
 SLOW = 20.0
-"""Visits a second below which something is probably not as it should be"""
+"""Visits a second below which something is probably wrong"""
 WIDTH = 100
 """Widest table"""
 
 
 class Finding(NamedTuple):
-    """What one look has shown."""
+    """The result of one check."""
 
     what: str
     verdict: str
-    """``WELL``; ``NOTE`` = it plays, but could do better; ``WRONG``"""
+    """``WELL``; ``NOTE`` = it plays, but could play better; ``WRONG``"""
     text: str
     fix: str = ""
-    """what to do about it"""
+    """how to fix it"""
+
+
+def judged(what: str, text: str, is_well: bool, fix: str, otherwise: str = WRONG) -> Finding:
+    """The finding of a check that has passed, or has not."""
+    return Finding(what, WELL, text) if is_well else Finding(what, otherwise, text, fix)
 
 
 Check = Callable[[], Iterator[Finding]]
@@ -62,14 +64,13 @@ Check = Callable[[], Iterator[Finding]]
 @click.command(cls=KeimaCommand)
 @settings_option(SetupOptions)
 @options_of(SetupOptions, "weights", "device", "size")
-@click.option("--json", "as_json", is_flag=True, help="JSON instead of a table")
+@AS_JSON
 @click.pass_context
 def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str, size: int, as_json: bool) -> None:
     """Check that everything works here, and say what to fix.
 
-    Looks at versions, packages of others under our names, devices, the folder of compiled kernels, the settings file
-    and the network, compares what the network computes with plain float32, and searches two seconds. Exit status 1 if
-    something is wrong.
+    Checks versions, conflicting packages, devices, the kernel cache, the settings file and the network, compares the
+    network's outputs with float32 on the CPU, and searches for two seconds. Exit status 1 if something is wrong.
     """
     startup.bar = compile_bar
     calm_openmp()
@@ -77,19 +78,17 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
     checks: list[Check] = [_versions, _packages, _devices, _kernels, partial(_settings_file, config)]
     try:
         values = read_settings(config) if config is not None else {}
-        values = with_player(ctx, values | {"weights": weights, "device": device, "size": size})
-        setup, search = options_from(SetupOptions, values), options_from(SearchOptions, values)
-        network = network_of(ctx, config, setup.weights)
+        player = player_from(ctx, config, values | {"weights": weights, "device": device, "size": size})
+        network = player.network
     except ValueError as error:
         told = Finding("network", WRONG, str(error))
         checks.append(lambda: iter([told]))
     else:
         for file in files_of(network):
             checks += [partial(_file, file), partial(_self_test, file, device)]
-        # Two seconds to the end, on the board as it begins.
-        play = PlayOptions(seconds=SEARCH_S)
-        checks.append(partial(_search, PlayerSettings(setup, play, search, network)))
-    # First, and by itself: it shows a bar.
+        settings = PlayerSettings(player.setup, PlayOptions(seconds=SEARCH_S), player.search, network)
+        checks.append(partial(_search, settings))
+    # First and alone, since it shows a bar.
     found = list(_guarded(partial(_compiled, network))) if network else []
     with Console(stderr=True).status("looking"):
         found += [finding for check in checks for finding in _guarded(check)]
@@ -101,7 +100,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
 
 
 def _guarded(check: Check) -> Iterator[Finding]:
-    """A check's findings; whatever ends it is one of them."""
+    """A check's findings; its exception is one of them."""
     name = (check.func if isinstance(check, partial) else check).__name__.strip("_").replace("_", " ")
     try:
         yield from check()
@@ -112,9 +111,7 @@ def _guarded(check: Check) -> Iterator[Finding]:
 
 def _versions() -> Iterator[Finding]:
     yield Finding("Keima", WELL, __version__)
-    python = f"{platform.python_version()}, {platform.platform()}"
-    is_old = sys.version_info < OLDEST_PYTHON
-    yield Finding("Python", WRONG if is_old else WELL, python, "install Python 3.11 or newer" if is_old else "")
+    yield Finding("Python", WELL, f"{platform.python_version()}, {platform.platform()}")
     for name in PACKAGES:
         try:
             yield Finding(name, WELL, importlib.metadata.version(name))
@@ -123,24 +120,20 @@ def _versions() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    found = list(shadows())
-    for text in found:
-        yield Finding("packages", WRONG, text, FIX)
-    if not found:
-        yield Finding("packages", WELL, f"{', '.join(OURS)} from {HOME}")
+    found = [Finding("packages", WRONG, text, FIX) for text in shadows()]
+    yield from found or [Finding("packages", WELL, f"{', '.join(OURS)} from {HOME}")]
 
 
 def _devices() -> Iterator[Finding]:
-    from engine.nets.compute.devices import found_devices
-    from engine.nets.on_device import choose_devices
+    from engine.nets.on_device import choose_devices, found_devices
 
     found = found_devices()
     for name, text in found.items():
         yield Finding(name, WELL, text)
     chosen = ", ".join(str(device) for device in choose_devices())
-    is_unseen = len(found) == 1 and shutil.which("nvidia-smi")
-    fix = "an NVIDIA driver is here but torch sees no GPU: install torch's CUDA build, as pytorch.org says"
-    yield Finding("device auto", NOTE if is_unseen else WELL, chosen, fix if is_unseen else "")
+    is_unseen = len(found) == 1 and shutil.which("nvidia-smi") is not None
+    fix = "an NVIDIA driver is installed but torch sees no GPU: install torch's CUDA build, as pytorch.org says"
+    yield judged("device auto", chosen, not is_unseen, fix, NOTE)
 
 
 def _kernels() -> Iterator[Finding]:
@@ -148,11 +141,11 @@ def _kernels() -> Iterator[Finding]:
 
     fix = f"make {cache_root()} writable, or set {CACHE_VARIABLE} to a folder that is"
     if FOLDER is None:
-        yield Finding("kernel cache", WRONG, "no folder can be written: every start compiles for minutes", fix)
-    elif not FOLDER.is_relative_to(cache_root()):
-        yield Finding("kernel cache", NOTE, f"{FOLDER}, which may be cleared at any time", fix)
+        yield Finding("kernel cache", WRONG, "no writable folder: every start compiles for minutes", fix)
     else:
-        yield Finding("kernel cache", WELL, f"{FOLDER}, writable")
+        is_own = FOLDER.is_relative_to(cache_root())
+        text = f"{FOLDER}, {'writable' if is_own else 'which may be cleared at any time'}"
+        yield judged("kernel cache", text, is_own, fix, NOTE)
 
 
 def _compiled(network: NetworkPath) -> Iterator[Finding]:
@@ -181,7 +174,7 @@ def _settings_file(path: Path | None) -> Iterator[Finding]:
 
 
 def _file(path: Path) -> Iterator[Finding]:
-    from engine.nets.files.describe import describe
+    from engine.nets.files.read import describe
 
     found = describe(path)
     digest = sha256_of(path)
@@ -190,26 +183,24 @@ def _file(path: Path) -> Iterator[Finding]:
     kind = f"{found['name']} ({found['format']}), boards {low} to {high}, {found['bytes'] / 2**20:.1f} MiB"
     text = f"{kind}, SHA-256 {digest[:16]}"
     is_damaged = path.parent == FOLDER and shipped.get(path.name, digest) != digest
-    fix = f"{path} is not the file that was shipped: get it again"
-    yield Finding("network", WRONG if is_damaged else WELL, text, fix if is_damaged else "")
+    yield judged("network", text, not is_damaged, f"{path} is not the shipped file: install it again")
 
 
 def _self_test(path: Path, device: str) -> Iterator[Finding]:
     from engine.features.encoder import sample_inputs
-    from engine.nets.compute.verify import verify
     from engine.nets.files.read import read_network
-    from engine.nets.on_device import choose_devices
+    from engine.nets.on_device import choose_devices, verify
 
     model, spec, _ = read_network(path)
     fix = "update the device's driver and torch, or play with --device cpu"
     for chosen in choose_devices(device):
         playing = [check for check in verify(model, spec, [chosen], sample_inputs) if check.plays]
         if not playing:
-            yield Finding(f"self-test {chosen}", WRONG, "computes the network wrongly: the CPU plays", fix)
+            yield Finding(f"self-test {chosen}", WRONG, "computes the network wrongly: the CPU is used instead", fix)
         for check in playing:
             errors = ", ".join(f"{head} {error:.2g}" for head, error in check.errors.items())
             text = f"{check.dtype} against plain float32: {errors} at most"
-            yield Finding(f"self-test {chosen}", *((WELL, text) if check.is_close else (WRONG, text, fix)))
+            yield judged(f"self-test {chosen}", text, check.is_close, fix)
 
 
 def _search(settings: PlayerSettings) -> Iterator[Finding]:
@@ -225,8 +216,7 @@ def _search(settings: PlayerSettings) -> Iterator[Finding]:
         text += f", move {to_vertex(move, player.game.size)}"
     finally:
         player.close()
-    is_slow = speed < SLOW
-    yield Finding("search", NOTE if is_slow else WELL, text, "try keima benchmark" if is_slow else "")
+    yield judged("search", text, speed >= SLOW, "try keima benchmark", NOTE)
 
 
 def _show(found: list[Finding]) -> None:
@@ -243,4 +233,4 @@ def _show(found: list[Finding]) -> None:
         if finding.fix:
             console.print(f"{finding.what}: {finding.fix}", markup=False, soft_wrap=True)
     wrong = sum(finding.verdict == WRONG for finding in found)
-    console.print(f"{wrong} of {len(found)} found wrong." if wrong else "Everything works.")
+    console.print(f"{wrong} of {len(found)} checks failed." if wrong else "Everything works.")

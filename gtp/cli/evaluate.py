@@ -1,20 +1,22 @@
 """``keima evaluate``: metrics of networks and pattern policies on held-out positions."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 from rich.console import Console
+from rich.table import Table
 
 from engine.config.declaration import core_count
 from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.plots import check_plots, write_plots
-from engine.evaluation.rollout_values import rollout_values
-from engine.evaluation.value_errors import OWN_NAMES, ROLLOUTS, Estimate, Progressed
+from engine.evaluation.rollout_values import COUNTS, rollout_values
+from engine.evaluation.values import OWN_NAMES, ROLLOUTS, Estimate, Progressed
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
@@ -28,19 +30,40 @@ from engine.records.schema import join
 from engine.rollout.model import load_rollout
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.policy_rollouts import policy_values
-from gtp.cli.arguments import AS_JSON, PATHS, OneOf, Whole
-from gtp.cli.data_play import AT_ONCE
-from gtp.cli.evaluate_tables import tables_of
-from gtp.cli.help_style import KeimaGroup
+from engine.train.metrics import STAGES
+from gtp.cli import KeimaGroup
+from gtp.cli.arguments import AS_JSON, DEVICE, PATHS, OneOf, Whole
+from gtp.cli.bulk import AT_ONCE
 from gtp.cli.patterns import KINDS, evaluate_command
-from gtp.cli.terminal import bar, one_line_errors, tell, workers_for
+from gtp.cli.terminal import bar, new_table, one_line_errors, tell, workers_for
 from weights import PATTERNS, find_network, find_patterns
 
+METRICS = {
+    "top1": ("first choice", "{:.1%}"),
+    "top5": ("among the first five", "{:.1%}"),
+    "cross_entropy": ("cross-entropy, nats", "{:.3f}"),
+    "value_mse": ("value MSE", "{:.3f}"),
+    "constant_mse": ("of the best constant", "{:.3f}"),
+    "value_accuracy": ("winner predicted", "{:.1%}"),
+}
+LABEL_METRICS = {
+    "teacher_top1": ("same first choice", "{:.1%}"),
+    "value_mse": ("value: mean squared error", "{:.3f}"),
+    "score_mae": ("score: mean absolute error (points)", "{:.1f}"),
+    "ownership_mse": ("ownership: mean squared error", "{:.3f}"),
+}
+ERRORS = {
+    "beside": "Value MSE by moves played, beside other networks and the best constant",
+    "policy_rollouts": f"Value MSE by moves played, beside {ROLLOUTS} rollouts by each policy",
+}
+GAME_COLUMNS = 10
+LONGEST = 1000
+"""A stage that ends later is open"""
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
 
 
 class EvaluateGroup(KeimaGroup):
-    """``evaluate rollout DATA``, ``evaluate tree DATA``, and anything else names a network."""
+    """``evaluate rollout DATA``, ``evaluate tree DATA``, or ``evaluate NETWORK DATA``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((word for word in args if not word.startswith("-")), None)
@@ -53,7 +76,7 @@ class EvaluateGroup(KeimaGroup):
 def evaluate() -> None:
     """Measure a network or a pattern policy on held-out positions.
 
-    NETWORK is a name such as default, a file, or a policy and a value network as POLICY+VALUE; its options:
+    NETWORK is a name such as default, a file, or a policy and a value network as POLICY+VALUE. Options for networks:
     keima evaluate default --help
     """
 
@@ -62,39 +85,39 @@ def evaluate() -> None:
 @click.argument("network")
 @click.argument("data", type=PATHS)
 @click.option("--positions", default=50000, type=Whole(1),
-              help="positions to look at, a fixed sample spread over all games")  # fmt: skip
+              help="number of positions, a fixed sample of all games")  # fmt: skip
 @click.option("--symmetries", default="1", type=OneOf(("1", "8")),
-              help="8: also the ensemble of all eight symmetries")  # fmt: skip
+              help="number of symmetries; 8 = also the mean of all eight")  # fmt: skip
 @click.option("--rollouts", default=0, type=Whole(0), metavar="POSITIONS",
-              help="compare the value with 10, 100 and 1,000 rollouts by policy on this number of positions; "
-              "about a quarter of a second each on a core")  # fmt: skip
+              help="also compare the value with 10, 100 and 1,000 rollouts on this number of positions; about a "
+              "quarter of a second each on a core")  # fmt: skip
 @click.option("--policy", "policies", multiple=True, metavar="[NAME=]POLICY",
-              help="compare the value with 100 rollouts by this policy instead: uniform, rollout (the shipped one), a "
-              "file of it (.npz) or a policy network; may be given more than once")  # fmt: skip
+              help="policy of 100 rollouts to compare the value with: uniform, rollout (the shipped one), its file "
+              "(.npz) or a policy network; repeatable")  # fmt: skip
 @click.option("--beside", "others", multiple=True, metavar="[NAME=]NETWORK",
-              help="network whose value is measured on the same positions; may be given more than once")  # fmt: skip
+              help="another network to compare the value with; repeatable")  # fmt: skip
 @click.option("--game", default=0, type=Whole(0), metavar="K",
-              help="also the value through game K of DATA, counted from 1")  # fmt: skip
-@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw plots (PNG) in")
-@click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
-@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+              help="also show the value of each position of game K, counted from 1")  # fmt: skip
+@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder for plots (PNG)")
+@click.option("--labels", type=PATHS, help="shard of labels: also compare value, score and ownership by board size")
+@DEVICE
 @AS_JSON
 def evaluate_named(
     network: str, data: Path, positions: int, symmetries: str, rollouts: int, policies: tuple[str, ...],
     others: tuple[str, ...], game: int, plots: Path | None, labels: Path | None, device: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """How well NETWORK predicts the moves and the results of the games of DATA.
+    """Measure how well NETWORK predicts the moves and the results of the games of DATA.
 
     DATA is a packed shard (.npz.xz), an SGF file, a zip or tar archive, or a folder of such.
 
-    For the strength of its policy without search, play keima match with keima gtp --policy-only.
+    To measure the strength of its policy, use keima match with keima gtp --policy-only.
     """
     wanted = Wanted(positions, int(symmetries), rollouts, game)
     with one_line_errors(RuntimeError), ExitStack() as shown:
         if plots:
             check_plots(plots)
         if policies and not rollouts:
-            raise ValueError("--policy needs --rollouts: the number of positions to roll out")
+            raise ValueError("--policy needs --rollouts, the number of positions")
         loaded = load_network(find_network(network), device)
         console = Console(stderr=True)
         games, label_rows = _read(data, console), read_labels(labels) if labels else None
@@ -118,7 +141,7 @@ def evaluate_named(
         return
     tell(f"{loaded.spec.name} on {data.name}: {report['positions']:,} positions")
     if report["skipped_games"]:
-        tell(f"{report['skipped_games']:,} games left out: the network does not play their boards")
+        tell(f"{report['skipped_games']:,} games skipped: the network does not play their board size")
     for heading, table in tables_of(report):
         tell(f"\n{heading}", table)
     for path in drawn:
@@ -126,10 +149,10 @@ def evaluate_named(
 
 
 def _named(texts: tuple[str, ...]) -> dict[str, str]:
-    """What an option says, ``NAME=WHAT`` or ``WHAT``, by name; without one what it says is its name.
+    """The values of an option by name: ``NAME=VALUE``, or ``VALUE``, which is then its own name.
 
     Raises:
-        ValueError: a name that is used twice, or that reports use for something else.
+        ValueError: a name that is used twice, or that is a column of reports.
     """
     named: dict[str, str] = {}
     for text in texts:
@@ -143,9 +166,9 @@ def _named(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _with_value(network: Network) -> Network:
-    """A network that has a value, or ValueError."""
-    if not network.spec.has_value:
-        raise ValueError(f"network {network.spec.name} has no value to stand beside another's")
+    """A network, or ValueError if it has no value head."""
+    if "value" not in network.spec.heads:
+        raise ValueError(f"network {network.spec.name} has no value to compare")
     return network
 
 
@@ -153,9 +176,9 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
     """Values by rollouts of a policy: ``uniform``, a rollout policy or a policy network.
 
     Args:
-        sizes: int64[G]: boards that it has to play.
+        sizes: int64[G]: board sizes of the games.
     Raises:
-        ValueError: there is no such policy; one line.
+        ValueError: no such policy; one line.
     """
     if text == "uniform" or text in PATTERNS or text.endswith(".npz"):
         tables = None if text == "uniform" else load_rollout(find_patterns(text))
@@ -165,8 +188,8 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
 
         return by_patterns
     network = load_network(find_network(text), device)
-    if not network.spec.has_policy:
-        raise ValueError(f"network {network.spec.name} has no policy to play by")
+    if "policy" not in network.spec.heads:
+        raise ValueError(f"network {network.spec.name} has no policy")
     network.spec.check_sizes(sizes)
 
     def by_network(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
@@ -191,13 +214,115 @@ def _read(data: Path, console: Console) -> Games:
         for found in gather([data], EVERY_GAME, 0, workers_for([data])):
             parts += [] if found.games is None else [found.games]
             problems += found.problems
-    told = ": ".join(problems[0]) if problems else "there are none in it"
+    told = ": ".join(problems[0]) if problems else "there are none"
     if not parts:
         raise ValueError(f"{data}: no game could be read; {told}")
     if problems:
-        text = f"{len(problems):,} files or games could not be read and are left out, the first: {told}"
+        text = f"{len(problems):,} files or games could not be read and are skipped, the first: {told}"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     return join(parts)
+
+
+def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
+    """The tables of a report of :func:`evaluate_network`, each with its heading."""
+    yield "Moves and results predicted; value MSE is the mean of (z - v)^2 with z = 1 or -1", _metrics(report)
+    if "calibration" in report:
+        yield f"Calibration of the value, off by {report['calibration_error']:.1%} in the mean", _calibration(report)
+    if "rollouts" in report:
+        yield "Value MSE by moves played, and that of 10, 100 and 1,000 rollouts", _by_move(report)
+    elif "by_move" in report:
+        yield "Value MSE by moves played", _by_move(report)
+    for key, heading in ERRORS.items():
+        if key in report:
+            columns = {name: name for name in report[key] if name != "by_move"}
+            yield heading, _ranges([(report[key], columns)])
+    if any(name.partition("/")[2].isdigit() for name in report):
+        yield "Agreement with the teacher's labels", _labels(report)
+    if "game" in report:
+        game = report["game"]
+        yield f"Black's win rate through game {game['number']}, {game['winner']}", _game(game)
+
+
+def _metrics(report: dict[str, Any]) -> Table:
+    """Policy and value by stage, with and without the ensemble."""
+    several = report["symmetries"] > 1
+    spans = [f"from {first}" if last > LONGEST else f"{first}-{last - 1}" for _, first, last in STAGES]
+    stages = [f"{stage}\n{span}" for (stage, _, _), span in zip(STAGES, spans, strict=True)]
+    table = new_table("", *(("symmetries",) if several else ()), "all", *stages)
+    for name, (words, form) in METRICS.items():
+        for prefix, count in (("plain/", 1), ("", report["symmetries"])):
+            if prefix + name in report:
+                keys = [prefix + name, *(f"{prefix}{name}/{stage}" for stage, _, _ in STAGES)]
+                shown = (str(count),) if several else ()
+                table.add_row(words, *shown, *(_shown(report, key, form) for key in keys))
+    return table
+
+
+def _shown(row: dict[str, Any], key: str, form: str) -> str:
+    """A metric as text; empty if the row has none."""
+    return form.format(row[key]) if key in row else ""
+
+
+def _calibration(report: dict[str, Any]) -> Table:
+    """Win rates predicted and observed."""
+    table = new_table("win rate", "predicted", "observed", "positions")
+    for row in report["calibration"]:
+        span = f"{row['from']:.0%}-{row['to']:.0%}"
+        table.add_row(span, f"{row['predicted']:.1%}", f"{row['observed']:.1%}", f"{row['positions']:,}")
+    return table
+
+
+def _by_move(report: dict[str, Any]) -> Table:
+    """The value through the game, beside rollouts on some of the positions."""
+    whole, rolled = report.get("by_move", []), report.get("rollouts", {"by_move": []})
+    total = report | {"by_move": whole, "positions": sum(row["positions"] for row in whole)}
+    names = {"positions": "rolled\nout", "network": "network"} | {str(count): f"{count:,}" for count in COUNTS}
+    return _ranges([
+        (total, {"positions": "positions", "value_mse": "MSE", "value_accuracy": "winner\npredicted"}),
+        (rolled, {key: name for key, name in names.items() if key in rolled}),
+    ])  # fmt: skip
+
+
+def _ranges(sides: Iterable[tuple[dict[str, Any], dict[str, str]]]) -> Table:
+    """Metrics side by side: a row for each range of moves, then one for all moves.
+
+    Args:
+        sides: totals with their rows as ``by_move``, and the headings of the metrics.
+    """
+    sides = [(total, names) for total, names in sides if total["by_move"]]
+    forms = {"positions": "{:,}", "value_accuracy": "{:.1%}"}
+    table = new_table("moves", *(heading for _, names in sides for heading in names.values()))
+    starts = {row["from"]: row["to"] for total, _ in sides for row in total["by_move"]}
+    for start, last in [*sorted(starts.items()), ("all", None)]:
+        cells = []
+        for total, names in sides:
+            row = total if start == "all" else next((row for row in total["by_move"] if row["from"] == start), {})
+            cells += [_shown(row, name, forms.get(name, "{:.3f}")) for name in names]
+        if start == "all":
+            table.add_section()
+            table.add_row("all", *cells)
+        else:
+            table.add_row(f"from {start}" if last is None else f"{start}-{last}", *cells)
+    return table
+
+
+def _labels(report: dict[str, Any]) -> Table:
+    """Agreement with a teacher by board size."""
+    sizes = sorted({int(name.partition("/")[2]) for name in report if name.partition("/")[2].isdigit()})
+    table = new_table("", *(f"{size}x{size}" for size in sizes))
+    for name, (words, form) in LABEL_METRICS.items():
+        if any(f"{name}/{size}" in report for size in sizes):
+            table.add_row(words, *(_shown(report, f"{name}/{size}", form) for size in sizes))
+    return table
+
+
+def _game(game: dict[str, Any]) -> Table:
+    """Black's win rate before each move of a game, ten to a row."""
+    rates = [f"{(1 + value) / 2:.0%}" for value in game["value_black"]]
+    table = new_table("moves", *(f"+{i}" for i in range(GAME_COLUMNS)))
+    for start in range(0, len(rates), GAME_COLUMNS):
+        table.add_row(str(start), *rates[start : start + GAME_COLUMNS])
+    return table
 
 
 for _kind in KINDS:

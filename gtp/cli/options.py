@@ -1,30 +1,35 @@
-"""How the engine's options come from the command line and the settings file: decorators for click commands."""
+"""Decorators for click commands: the engine's options from the command line and the settings file, and Ray's."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import Field, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from engine.config import REMOVED, SearchOptions, removed
+from engine.config import REMOVED, SearchOptions, SetupOptions, removed
 from engine.config.declaration import Checked, bounds_text, help_text, key_of, parse, range_text, sections, type_of
-from gtp.cli.help_style import KeimaCommand
+from gtp.cli import KeimaCommand
+from gtp.cli.arguments import Whole
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
 from weights import NO_NETWORK, NetworkPath, find_network, players
 
 if TYPE_CHECKING:
     from click.types import OptionHelpExtra
 
+    from engine.system.crew import Crew
+
 Options = TypeVar("Options", bound=Checked)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 UNITS = {"s": "SECONDS", "min": "MINUTES", "MiB": "MIB", "GiB": "GIB", "points": "POINTS"}
-"""Unit of an option -> what its value is called in help"""
+"""Unit of an option -> metavar in help"""
 
 
 def _reader(item: Field[Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """The callback that makes a value of an option from its text; from a settings file it comes as it is."""
+    """The callback that parses the text of an option; values of a settings file are parsed already."""
 
     def read(value: Any) -> Any:
         name = item.metadata["flag"] or key_of(item.name)
@@ -56,7 +61,7 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(KeimaCommand):
-    """A command whose help has a heading for every options class."""
+    """A command whose help has a section for each options class."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -114,7 +119,7 @@ def with_options(function: Callable[..., Any], options: Sequence[Decorator]) -> 
 
 
 def refusing(names: Iterable[str], said: Callable[[str], str]) -> Decorator:
-    """Decorator: options that the command does not have any more, each answered in one line.
+    """Decorator: options of earlier versions, each answered in one line.
 
     Args:
         said: makes the line of a name as it was typed, without its dashes.
@@ -139,7 +144,7 @@ def refusing(names: Iterable[str], said: Callable[[str], str]) -> Decorator:
 def settings_option(*kinds: type) -> Decorator:
     """Decorator: ``--config``, the settings file whose values replace the defaults of some options classes.
 
-    The command gets it as ``config``: the file's path, None = none was wanted. The user's own may not exist.
+    The command gets its path as ``config``; None = settings files are switched off. The user's own may not exist.
     """
     names = {item.name for kind in kinds for item in fields(kind)}
 
@@ -176,36 +181,90 @@ def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
     return kind(**{name: value for name, value in values.items() if name in names})
 
 
-def with_player(context: click.Context, values: Mapping[str, Any]) -> dict[str, Any]:
-    """A command's values with the settings of the shipped player that ``--weights`` names, if it names one.
+class Player(NamedTuple):
+    """The player that a command's options describe."""
 
-    What the command line or a settings file says stays.
+    values: dict[str, Any]
+    """all options, by name"""
+    setup: SetupOptions
+    search: SearchOptions
+    network: NetworkPath | None
+    """a network's file, or two; None = rollouts alone"""
+
+
+def player_from(context: click.Context, config: Path | None, values: Mapping[str, Any]) -> Player:
+    """The player of a command's options; a shipped player's settings apply unless a user's option overrides them.
 
     Args:
-        values: also of options that the command itself does not have, as its settings file says.
-
+        config: the settings file in force.
+        values: also those of options that the command does not have, from its settings file.
     Raises:
-        ValueError: the player's file cannot be used; one line.
+        ValueError: a value is out of range, or the network or the player's file cannot be used; one line.
     """
-    player = players().get(values["weights"])
-    own = read_settings(player) if player else {}
+    shipped = players().get(values["weights"])
+    own = read_settings(shipped) if shipped else {}
 
-    def is_said(name: str) -> bool:
+    def is_given(name: str) -> bool:
         source = context.get_parameter_source(name)
         return name in values if source is None else source is not ParameterSource.DEFAULT
 
-    return dict(values) | {name: value for name, value in own.items() if name == "weights" or not is_said(name)}
-
-
-def network_of(context: click.Context, config: Path | None, weights: str) -> NetworkPath | None:
-    """What ``--weights`` means: a network's file, or two; None = no network is wanted.
-
-    Raises:
-        ValueError: no such file; where the settings file named it, so does the message.
-    """
+    values = dict(values) | {name: value for name, value in own.items() if name == "weights" or not is_given(name)}
+    setup, search = options_from(SetupOptions, values), options_from(SearchOptions, values)
     try:
-        return None if weights == NO_NETWORK else find_network(weights)
+        network = None if setup.weights == NO_NETWORK else find_network(setup.weights)
     except ValueError as error:
-        if context.get_parameter_source("weights") is ParameterSource.DEFAULT_MAP:
+        is_of_file = context.get_parameter_source("weights") is ParameterSource.DEFAULT_MAP
+        if is_of_file and (context.default_map or {})["weights"] == setup.weights:
             raise ValueError(f"{config}: weights: {error}") from error
         raise
+    return Player(values, setup, search, network)
+
+
+class CrewOptions(NamedTuple):
+    """The executor that a command's options ask for."""
+
+    ray: str | None
+    """address of a Ray cluster; None = this process"""
+    actors: int
+
+    def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> "Crew":
+        """The actors of Ray, which ``stack`` closes.
+
+        Args:
+            chunk: pieces of work in a chunk.
+            at_once: chunks that an actor works on in parallel.
+            waiting: further chunks in an actor's queue.
+        Raises:
+            ValueError: Ray is not installed; one line.
+        """
+        assert self.ray
+        try:
+            from engine.system.on_ray import OnRay
+        except ImportError as error:
+            raise ValueError(f"--ray needs Ray: pip install 'ray>=2.50' beside Keima ({error})") from error
+        crew = OnRay(self.ray, self.actors, chunk, at_once, waiting)
+        stack.callback(crew.close)
+        return crew
+
+
+def ray_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: ``--ray`` and ``--actors``, which the command gets as ``crew``, a :class:`CrewOptions`."""
+
+    @wraps(function)
+    def command(*, ray: str | None, actors: int, **rest: Any) -> Any:
+        return function(crew=CrewOptions(ray, actors), **rest)
+
+    options = (
+        click.option(
+            "--ray",
+            metavar="ADDRESS",
+            help="address of the Ray cluster whose actors do the work; local = Ray on this machine",
+        ),
+        click.option(
+            "--actors",
+            default=0,
+            type=Whole(0),
+            help="number of Ray actors; 0 = one a GPU, or one a CPU core without GPUs",
+        ),
+    )
+    return with_options(command, options)

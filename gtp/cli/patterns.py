@@ -13,49 +13,41 @@ from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.records.games import Games, read_games, select, shard_files
 from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import Numbers, unfold
-from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
-from engine.train.pattern_learning import FIRST_SQUARE, RATE, evaluate_patterns, learn
-from gtp.cli.arguments import PATHS, Number, Whole
-from gtp.cli.help_style import KeimaCommand
+from engine.train.pattern_learning import (
+    FIRST_SQUARE,
+    RATE,
+    Counts,
+    choose_vocabulary,
+    count_games,
+    evaluate_patterns,
+    learn,
+)
+from gtp.cli import KeimaCommand
+from gtp.cli.arguments import AS_JSON, PATHS, Number, Whole
 from gtp.cli.terminal import bar, one_line_errors
 from weights import find_patterns
 
-BOARD = click.option(
-    "--size",
-    default=19,
-    type=Whole(MIN_SIZE, MAX_SIZE),
-    help="games of this board are read",
-)
+BOARD = click.option("--size", default=19, type=Whole(MIN_SIZE, MAX_SIZE), help="board size of the games")
 KINDS = {
-    "rollout": "the fast policy that plays games to the end",
-    "tree": "the policy whose priors stand in for a network's",
+    "rollout": "the fast policy of rollouts",
+    "tree": "the tree policy, which gives placeholder priors",
 }
 
 
 def train_command(kind: str) -> click.Command:
     """``keima train KIND``."""
 
-    @click.command(
-        kind, cls=KeimaCommand, help=f"Learn {KINDS[kind]} from the games people played; takes some minutes."
-    )
+    @click.command(kind, cls=KeimaCommand, help=f"Learn {KINDS[kind]} from human games; takes some minutes.")
     @click.option("--games", type=PATHS, multiple=True, required=True, help="shard of games or folder of them")
-    @click.option("--validation", type=PATHS, required=True, help="shard of games to measure the accuracy on")
-    @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="file to write (.npz)")
-    @click.option("--shards", default=4, type=Whole(0), help="shards to use of those found; 0 = all")
-    @click.option(
-        "--rate",
-        default=RATE,
-        type=Number(0.0, 100.0, min_open=True),
-        help="first learning rate of AdaGrad",
-    )
-    @click.option(
-        "--temperature",
-        default=1.0,
-        type=Number(0.0, 100.0, min_open=True),
-        help="what the weights are divided by in the end; 0.5 for rollouts learnt from moves that a network drew",
-    )
+    @click.option("--validation", type=PATHS, required=True, help="shard of held-out games to measure on")
+    @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="output file (.npz)")
+    @click.option("--shards", default=4, type=Whole(0), help="number of shards to use; 0 = all")
+    @click.option("--rate", default=RATE, type=Number(0.0, 100.0, min_open=True), help="first learning rate of AdaGrad")
+    @click.option("--temperature", default=1.0, type=Number(0.0, 100.0, min_open=True),
+                  help="divisor of the weights after training; 0.5 for rollouts trained on moves that a network drew",
+                  )  # fmt: skip
     @BOARD
-    @click.option("--seed", default=1, type=Whole(), help="seed of the order of the games")
+    @click.option("--seed", default=1, type=Whole(), help="random seed of the order of the games")
     def command(
         games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, temperature: float,
         size: int, seed: int,
@@ -63,12 +55,12 @@ def train_command(kind: str) -> click.Command:
         with one_line_errors():
             files = shard_files(games, validation)[: shards or None]
             if not out.absolute().parent.is_dir():
-                raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
+                raise ValueError(f"{out}: folder {out.absolute().parent} does not exist")
             held_out = _read(validation, size)
             model = _learn(kind, files, rate, size, seed).at(temperature)
             metrics = evaluate_patterns(held_out, unfold(model.words), model.theta).as_dict()
             save_patterns(out, model._replace(record=model.record | {"validation": metrics}))
-        _show(metrics, as_json=False)
+        _show(metrics)
 
     return command
 
@@ -76,41 +68,31 @@ def train_command(kind: str) -> click.Command:
 def evaluate_command(kind: str) -> click.Command:
     """``keima evaluate KIND``."""
 
-    @click.command(
-        kind,
-        cls=KeimaCommand,
-        help=f"Accuracy of {KINDS[kind]} on the moves people played in the games of DATA (.npz.xz).",
-    )
+    @click.command(kind, cls=KeimaCommand, help=f"Measure {KINDS[kind]} on the moves of the games of DATA (.npz.xz).")
     @click.argument("data", type=PATHS)
-    @click.option(
-        "--patterns",
-        metavar="NAME|PATH",
-        show_default="the shipped one",
-        help="pattern policy: a shipped one or a file",
-    )
-    @click.option(
-        "--positions",
-        default=0,
-        type=Whole(0),
-        help="positions to look at, spread; 0 = all",
-    )
+    @click.option("--patterns", metavar="NAME|PATH", show_default="the shipped one",
+                  help="pattern policy: a shipped one or a file")  # fmt: skip
+    @click.option("--positions", default=0, type=Whole(0), help="number of positions, a sample of all games; 0 = all")
     @BOARD
-    @click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
+    @AS_JSON
     def command(data: Path, patterns: str | None, positions: int, size: int, as_json: bool) -> None:
         with one_line_errors():
             model = load_patterns(find_patterns(patterns or kind))
             if model.kind != kind:
                 raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
             metrics = evaluate_patterns(_read(data, size), unfold(model.words), model.theta, positions).as_dict()
-        _show(metrics, as_json)
+        if as_json:
+            click.echo(json.dumps(metrics))
+        else:
+            _show(metrics)
 
     return command
 
 
 def _read(path: Path, size: int) -> Games:
-    """The games of a shard that the patterns are learnt from: on one board size, from the empty board, Black first.
+    """The games of a shard to learn patterns from: of one board size, from the empty board, Black first.
 
-    Those of which one position alone may be used are left out: what led there is not to be learnt.
+    Games with one usable position are skipped: their other moves are not to be learnt.
 
     Raises:
         ValueError: there are none.
@@ -118,7 +100,7 @@ def _read(path: Path, size: int) -> Games:
     games = read_games(path)
     plain = games.starts_even() & (games.size == size) & (games.position < 0)
     if not plain.any():
-        raise ValueError(f"{path}: no whole game of {size}x{size} that begins on the empty board")
+        raise ValueError(f"{path}: no complete game on {size}x{size} that begins on the empty board")
     return games if plain.all() else select(games, plain)
 
 
@@ -139,11 +121,9 @@ def _learn(kind: str, files: list[Path], rate: float, size: int, seed: int) -> P
         order = np.random.default_rng(seed)
         _advance(progress, "learning, games", _learn_shards(shards, order, numbers, theta, squares, rates), n_games)
     record = {
-        "games": [path.name for path in files],
-        "positions": sum(len(games.moves) for games in shards),
-        "rate": rate,
+        "games": [path.name for path in files], "positions": sum(len(games.moves) for games in shards), "rate": rate,
         "patterns": {name: len(patterns) for name, patterns in words._asdict().items()},
-    }
+    }  # fmt: skip
     return PatternModel(words, theta, record)
 
 
@@ -172,10 +152,7 @@ def _advance(progress: Progress, title: str, steps: Iterable[None], total: int) 
     progress.update(task, completed=total)
 
 
-def _show(metrics: dict[str, float | int], as_json: bool) -> None:
+def _show(metrics: dict[str, float | int]) -> None:
     """Print metrics."""
-    if as_json:
-        click.echo(json.dumps(metrics))
-        return
     for name, value in metrics.items():
         click.echo(f"{name:24} {value:.4f}" if isinstance(value, float) else f"{name:24} {value}")

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
-from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
+from gtp.cli.options import GroupedCommand, options_from, options_of, player_from, settings_option
 from gtp.cli.settings import KINDS, render, user_file, with_whole_paths
 from gtp.commands import COMMANDS
 from gtp.host import Host
@@ -24,12 +24,12 @@ from gtp.session import Output, Session, read_input
 from gtp.startup import PlayerSettings, greet, load_player
 
 HISTORY = "history"
-"""File of what was typed at a terminal"""
+"""File of the lines typed at a terminal"""
 
 
 @click.command(cls=GroupedCommand)
 @settings_option(*KINDS)
-@click.option("--print-config", is_flag=True, help="print a complete settings file with the values in force, and end")
+@click.option("--print-config", is_flag=True, help="print a complete settings file with the current values and exit")
 @options_of(SetupOptions)
 @options_of(PlayOptions)
 @options_of(SearchOptions)
@@ -38,24 +38,21 @@ HISTORY = "history"
 def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values: Any) -> None:
     """Play: speak GTP on standard input and output.
 
-    A move takes as long as the client's clock allows; without a clock --seconds, or as many as --visits need.
+    The client's clock limits the time of a move; without a clock --seconds and --visits do.
     """
-    # The context's object is a loader of networks (engine.play.assembly.Loader); None = the usual one.
+    # The context's object is a loader of networks (engine.play.assembly.Loader) of tests; None = the usual one.
     if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:
-        values = with_player(ctx, values)
-        setup, play = options_from(SetupOptions, values), options_from(PlayOptions, values)
-        search = options_from(SearchOptions, values)
-        network = network_of(ctx, config, setup.weights)
+        player = player_from(ctx, config, values)
+        values = with_whole_paths(player.values, Path.cwd())
+        play = options_from(PlayOptions, values)
         if print_config:
-            text = render(with_whole_paths(values, Path.cwd()))
-            # As bytes, since TOML is UTF-8 whatever the terminal speaks.
-            click.echo(text.encode(), nl=False)
+            # As bytes: TOML is UTF-8 in any locale.
+            click.echo(render(values).encode(), nl=False)
             return
-        log_file = with_whole_paths(values, Path.cwd())["log_file"]
         output = Output()
-        log = start_log(Path(log_file)) if log_file else None
+        log = start_log(Path(values["log_file"])) if values["log_file"] else None
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     if sys.stdin is not None and sys.stdin.isatty():
@@ -64,25 +61,25 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
         print(f"settings from {config}", file=sys.stderr)
     startup.bar = show_bar
     editor = line_editor(_history_file())
-    settings = PlayerSettings(setup, play, search, network, ctx.obj)
+    settings = PlayerSettings(player.setup, play, player.search, player.network, ctx.obj)
     status = converse(settings, output, log, values["name"], editor.read if editor else read_input)
     if editor:
         editor.close()
     if log:
         log.note(OWN, f"process {os.getpid()} ended with status {status}")
-    # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.
+    # Threads that import, compile or wait for input must not delay the exit, nor crash in it.
     os._exit(status)
 
 
 def show_bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
-    """A bar while kernels are compiled; rich is imported only where there is something to show."""
-    from gtp.cli.progress import compile_bar
+    """A bar while kernels are compiled; rich is imported only then."""
+    from gtp.cli.terminal import compile_bar
 
     compile_bar(counts, finished)
 
 
 def _history_file() -> Path | None:
-    """Where what was typed is kept: beside the user's own settings; None = the user has no home folder."""
+    """The file of typed lines, beside the user's own settings; None = the user has no home folder."""
     with suppress(RuntimeError):
         return user_file().with_name(HISTORY)
     return None
@@ -111,7 +108,7 @@ def converse(
             # KataGo's words: LizGoban asks for nothing before it has read them.
             print(f"Keima {__version__}: GTP ready", file=sys.stderr, flush=True)
         except Exception as error:
-            # What is wrong with a setting says so itself; anything else is a fault of ours or of the machine.
+            # A ValueError about a setting explains itself; anything else is a fault of ours or of the machine.
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             session.fail(kind + " ".join(str(error).split()))
 

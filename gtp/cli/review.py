@@ -11,22 +11,22 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from engine.config import SearchOptions, SetupOptions
-from engine.go.rules import Rules, rules_from
+from engine.go.rules import rules_from
 from engine.insight.review.games import Source, game_to_review, sources
 from engine.insight.review.judgement import KINDS, THRESHOLDS
 from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
 from engine.insight.review.writing import INDEX, Entry, Wanted, write_index, write_review
 from engine.pictures.drawing import check_png
+from engine.system.crew import StopOnSignal
 from engine.system.files import alone_in
-from engine.system.signals import StopOnSignal
 from gtp import startup
-from gtp.analysing import load_analysing
 from gtp.cli.arguments import PATHS, Number, Whole, parsed
-from gtp.cli.bulk import GOES_ON, identity
-from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
+from gtp.cli.bulk import RESUMES, identity
+from gtp.cli.options import GroupedCommand, Player, options_of, player_from, settings_option
 from gtp.cli.play import show_bar
 from gtp.cli.terminal import INTERRUPTED, bar, one_line_errors
+from gtp.startup import load_analysing
 from weights import files_of
 
 KEPT = ".analysis"
@@ -54,27 +54,17 @@ def thresholds_of(text: str) -> tuple[float, ...]:
 @click.command("review", cls=GroupedCommand)
 @click.argument("games", nargs=-1, required=True, type=PATHS)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder for the reviews")
-@click.option(
-    "--visits",
-    type=Whole(2),
-    show_default=f"{VISITS}, or no limit where --seconds is given",
-    help="visits of each position",
-)
-@click.option(
-    "--seconds", default=0.0, type=Number(0, 86400), metavar="SECONDS", help="time for each position; 0 = no limit"
-)
-@click.option(
-    "--thresholds",
-    callback=parsed(thresholds_of),
-    metavar="A,B,C,D,E",
-    show_default=",".join(f"{lost:g}" for lost in THRESHOLDS["points"]),
-    help=f"points lost where {', '.join(KINDS[1:])} begin",
-)
-@click.option("--lines", default=1, type=Whole(0, 5), help="variations in the SGF for a move that was blamed")
-@click.option("--katrain/--no-katrain", default=True, help="write into the SGF what KaTrain reloads; most of its size")
-@click.option("--json", "as_json", is_flag=True, help="all numbers besides, as NAME.json")
-@click.option("--svg", is_flag=True, help="graphs and diagrams besides, as NAME-PART.svg")
-@click.option("--png", is_flag=True, help="the same as NAME-PART.png; needs matplotlib")
+@click.option("--visits", type=Whole(2), show_default=f"{VISITS}, or no limit with --seconds", help="visits a position")
+@click.option("--seconds", default=0.0, type=Number(0, 86400), metavar="SECONDS", help="time a position; 0 = no limit")
+@click.option("--thresholds", callback=parsed(thresholds_of), metavar="A,B,C,D,E",
+              show_default=",".join(f"{lost:g}" for lost in THRESHOLDS["points"]),
+              help=f"points lost from which a move counts as {', '.join(KINDS[1:])}")  # fmt: skip
+@click.option("--lines", default=1, type=Whole(0, 5), help="variations in the SGF for each mistake")
+@click.option("--katrain/--no-katrain", default=True,
+              help="analyses in the SGF for KaTrain to load; most of the file's size")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="also write all numbers as NAME.json")
+@click.option("--svg", is_flag=True, help="also write graphs and diagrams as NAME-PART.svg")
+@click.option("--png", is_flag=True, help="also write graphs and diagrams as NAME-PART.png; needs matplotlib")
 @settings_option(SearchOptions, SetupOptions)
 @options_of(SetupOptions, "weights", "device", "rules", "komi")
 @options_of(SearchOptions)
@@ -86,9 +76,9 @@ def review(
 ) -> None:  # fmt: skip
     """Review games: say what each move cost and what was better.
 
-    Every position is analysed. GAMES are SGF files, archives, or folders of such. For each game the folder gets a page
-    to read in any browser and the game's SGF with graphs, marks, comments and lines; several games get an index. A
-    review that was stopped, in any way, goes on when the same command is given again.
+    Every position is analysed. GAMES are SGF files, archives, or folders of such. Each game gets a page for the browser
+    and an SGF file with graphs, marks, comments and variations; several games get an index. A stopped review resumes
+    when the same command is given again.
 
     \b
         keima review my-game.sgf --out reviews
@@ -100,11 +90,9 @@ def review(
             check_png()
         means_visits = VISITS if visits is None and not seconds else visits or 0
         wanted = Wanted(as_json, svg, png, lines, katrain)
-        values = with_player(ctx, values)
-        network = network_of(ctx, config, str(values["weights"]))
-        options = options_from(SearchOptions, values)
-        setup = options_from(SetupOptions, {name: values[name] for name in ("weights", "device", "rules", "komi")})
-        means = Means("+".join(file.name.split(".")[0] for file in files_of(network)), means_visits, seconds)
+        player = player_from(ctx, config, values)
+        names = "+".join(file.name.split(".")[0] for file in files_of(player.network))
+        means = Means(names, means_visits, seconds)
         refused: list[str] = []
 
         def refuse(name: str, problem: str) -> None:
@@ -115,23 +103,25 @@ def review(
             found = list(sources(games, out, refuse))
         for source in found:
             if source.record.unknown_rules:
-                problem = f"no rules are called {source.record.unknown_rules!r}: reviewed under {setup.rules} rules"
+                problem = (
+                    f"no rules are called {source.record.unknown_rules!r}: reviewed under {player.setup.rules} rules"
+                )
                 console.print(f"{source.name}: {problem}", markup=False, soft_wrap=True)
         if not found:
             raise click.ClickException("there is no game to review")
-        fingerprint = identity(network, "")["sha256"] if network else ""
-        run = Run(out, found, means, wanted, thresholds, options, fingerprint, rules_from(setup.rules), setup.komi)
+        run = Run(out, found, means, wanted, thresholds, player)
         startup.bar = show_bar
         with alone_in(out / KEPT):
-            loaded = load_analysing(options, network, setup.device)
+            loaded = load_analysing(player.search, player.network, player.setup.device)
+            running = Running(loaded.analyses, player.search, means, loaded.at_once)
             try:
-                is_finished = run.analyse(Running(loaded.analyses, options, means, loaded.at_once), console)
+                is_finished = run.analyse(running, console)
             finally:
                 loaded.analyses.close()
-    for path in run.tell():
+    for path in run.pages:
         click.echo(path)
     if not is_finished:
-        console.print(GOES_ON)
+        console.print(RESUMES)
         ctx.exit(INTERRUPTED)
     if refused:
         ctx.exit(1)
@@ -140,25 +130,24 @@ def review(
 class Run:
     """All games of one command."""
 
-    def __init__(self, out: Path, found: list[Source], means: Means, wanted: Wanted,
-                 thresholds: tuple[float, ...] | None, options: SearchOptions, fingerprint: str, rules: Rules,
-                 komi: float) -> None:  # fmt: skip
+    def __init__(
+        self, out: Path, found: list[Source], means: Means, wanted: Wanted, thresholds: tuple[float, ...] | None,
+        player: Player,
+    ) -> None:  # fmt: skip
         """Ready to :meth:`analyse`.
 
         Args:
-            thresholds: where kinds begin; None = where they usually do.
-            fingerprint: of the network's files.
-            rules, komi: of games that do not say.
+            thresholds: losses where kinds of moves begin; None = the usual ones.
+            player: its rules and komi are those of games without any.
         """
-        self._out, self._found, self._means, self._wanted = out, found, means, wanted
-        self._thresholds, self._options, self._fingerprint = thresholds, options, fingerprint
-        self._rules, self._komi = rules, komi
-        self._sources: dict[str, Source] = {source.name: source for source in found}
+        self._out, self._found, self._means, self._wanted, self._thresholds = out, found, means, wanted, thresholds
+        self._player = player
+        self._fingerprint = identity(player.network, "")["sha256"] if player.network else ""
         self._entries: list[Entry] = []
         self._done = 0
 
     def analyse(self, running: Running, console: Console) -> bool:
-        """Analyse with a bar, and write each game as it is finished; returns whether all were."""
+        """Analyse with a bar, and write each game once it is finished; returns whether all were."""
         total = sum(len(source.record.moves) + 1 for source in self._found)
         columns = (MofNCompleteColumn(), TextColumn("positions"), TimeElapsedColumn(), TimeRemainingColumn())
         with StopOnSignal(running.stop), bar(console, *columns, disable=not console.is_terminal) as progress:
@@ -179,18 +168,17 @@ class Run:
             write_index(self._out, self._entries)
         return is_finished
 
-    def tell(self) -> Iterator[Path]:
-        """What to open."""
-        if len(self._found) > 1:
-            yield self._out / INDEX
-        else:
-            yield from (self._out / entry.page for entry in self._entries)
+    @property
+    def pages(self) -> list[Path]:
+        """The pages to open."""
+        return [self._out / INDEX] if len(self._found) > 1 else [self._out / entry.page for entry in self._entries]
 
     def _works(self) -> Iterator[Work]:
         """The games, each replayed when its turn comes."""
+        setup = self._player.setup
         for source in self._found:
-            game = game_to_review(source.record, self._rules, self._komi)
-            subject = subject_of(game, self._means, self._fingerprint, self._options)
+            game = game_to_review(source.record, rules_from(setup.rules), setup.komi)
+            subject = subject_of(game, self._means, self._fingerprint, self._player.search)
             work = Work(source.name, game, self._out / KEPT, subject)
             self._done += len(work.game.positions) - len(work.missing)
             yield work
@@ -199,4 +187,5 @@ class Run:
         """Write a game's review."""
         work.close()
         made = review_of(work.name, work.game, work.turns, self._means, self._thresholds)
-        self._entries.append(write_review(self._out, made, self._sources[work.name].tree(), self._wanted))
+        source = next(source for source in self._found if source.name == work.name)
+        self._entries.append(write_review(self._out, made, source.tree(), self._wanted))

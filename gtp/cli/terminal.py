@@ -1,6 +1,7 @@
 """What the commands share at a terminal: errors in one line, bars and tables."""
 
-from collections.abc import Collection, Iterable, Iterator
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from rich.progress import (
 from rich.table import Table
 
 from engine.config.declaration import core_count
+from engine.nets.files.header import expected_input
+from gtp.startup import compile_progress
+from weights import DEFAULT, find_network
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it"""
@@ -90,3 +94,38 @@ def tell(*items: Any, width: int = 0) -> None:
     console = Console(highlight=False, markup=False)
     console.width = width or min(console.width, WIDTH)
     console.print(*items, sep="\n", soft_wrap=True)
+
+
+UPDATE_S = 0.2
+
+
+def compile_bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
+    """A bar on standard error until the event is set; see :data:`gtp.startup.bar`."""
+    columns = (TextColumn("compiling kernels (once)"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("")
+        while not finished.wait(UPDATE_S):
+            done, total = counts()
+            progress.update(task, completed=done, total=total)
+
+
+def compile_ahead(encoder: str) -> None:
+    """Compile all that play with such networks calls, as far as no earlier start has, on all cores."""
+    from engine.play import ahead
+
+    if not ahead.missing(encoder):
+        return
+    helpers = ahead.start_helpers(encoder)
+    with compile_progress(encoder, tuple(ahead.KERNELS)):
+        ahead.compile_kernels(encoder)
+        for helper in helpers:
+            helper.wait()
+
+
+if __name__ == "__main__":
+    from gtp import startup
+
+    startup.bar = compile_bar
+    expected = expected_input(find_network(DEFAULT))
+    if expected:
+        compile_ahead(expected.encoder)

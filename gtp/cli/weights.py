@@ -1,4 +1,4 @@
-"""``keima weights``: what network files hold and where they are, whether they compute alike; conversion and means.
+"""``keima weights``: description, verification, search, conversion and averages of network files.
 
 Torch is imported by the subcommands that need it; finding networks does not.
 """
@@ -16,21 +16,17 @@ from rich.console import Console
 from rich.table import Table
 
 from engine.nets.files.header import Header, expected_input, recognise
+from gtp.cli import KeimaGroup
 from gtp.cli.arguments import AS_JSON, Number
-from gtp.cli.help_style import KeimaGroup
 from gtp.cli.terminal import WIDTH, new_table, one_line_errors, tell
 from gtp.startup import calm_openmp
 from weights import FOLDER, entries, files_of, find, find_network, players
 from weights.places import EVERY_DEPTH, Place, candidates, places
 
-PACES = (
-    (8 << 20, "fast on a processor"),
-    (64 << 20, "slow on a processor"),
-    (math.inf, "for a GPU"),
-)
-"""Largest file in bytes (4 a parameter) and how fast a network of that size is"""
+PACES = ((8 << 20, "fast on a processor"), (64 << 20, "slow on a processor"), (math.inf, "for a GPU"))
+"""Largest file in bytes (4 a parameter) and the speed of a network of that size"""
 SHOWN = 240
-"""Characters of one line of a training record"""
+"""Characters of a line of a training record"""
 NETWORK = click.argument("network", metavar="NETWORK")
 
 
@@ -38,7 +34,7 @@ NETWORK = click.argument("network", metavar="NETWORK")
 def weights_group() -> None:
     """Show, check, find, convert and average network files.
 
-    NETWORK is a shipped name such as default, or a file: Keima's, KataGo's or Leela Zero's, whatever it is called.
+    NETWORK is a shipped name such as default, or a file of Keima, KataGo or Leela Zero with any name.
     """
 
 
@@ -46,9 +42,9 @@ def weights_group() -> None:
 @NETWORK
 @AS_JSON
 def show(network: str, as_json: bool) -> None:
-    """What NETWORK is, what it costs, and what it learned from.
+    """Show the format, architecture, cost and training record of NETWORK.
 
-    Of a shipped player, such as alphago-9, each of its networks and what they play with.
+    For a shipped player, such as alphago-9: each of its networks, and its settings.
     """
     calm_openmp()
     with one_line_errors(RuntimeError):
@@ -67,7 +63,7 @@ def show(network: str, as_json: bool) -> None:
 def _described(path: Path) -> dict[str, Any]:
     """A network file as ``show --json`` has it."""
     from engine.features.encoder import ENCODERS
-    from engine.nets.files.describe import describe
+    from engine.nets.files.read import describe
 
     found = describe(path)
     encoder = ENCODERS.get(found["encoder"])
@@ -113,16 +109,15 @@ def _as_table(rows: dict[str, Any]) -> Table:
 @AS_JSON
 @click.pass_context
 def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bool) -> None:
-    """Compute NETWORK in every way this machine can, and compare.
+    """Compare NETWORK's outputs on every device of this machine with float32 on the CPU.
 
-    On sample positions each device, in 32 and in 16 bits, is held against plain float32 on the CPU, which is always
-    looked at too. Exit status 1 if one is too far off.
+    Evaluates sample positions on each device and on the CPU, in 32 and in 16 bits. Exit status 1 if an error is too
+    large.
     """
     calm_openmp()
     from engine.features.encoder import sample_inputs
-    from engine.nets.compute.verify import board_sizes, symmetry_spread, verify
     from engine.nets.files.read import read_network
-    from engine.nets.on_device import choose_device, choose_devices
+    from engine.nets.on_device import board_sizes, choose_device, choose_devices, symmetry_spread, verify
 
     with one_line_errors(RuntimeError):
         model, spec, _ = read_network(find(network))
@@ -140,12 +135,12 @@ def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bo
         )
         for check in checks:
             cells = (f"{error:.2g}" for error in check.errors.values())
-            verdict = ("sound" if check.is_close else "TOO FAR OFF") + (", plays so" if check.plays else "")
+            verdict = ("sound" if check.is_close else "ERROR TOO LARGE") + (", used for play" if check.plays else "")
             table.add_row(check.device, check.dtype, *cells, verdict)
         tell(f"{spec.name} on {boards}: largest differences from plain float32 on the CPU\n", table)
         for head, value in spread.items():
             shown = f"{value:.1%}" if head == "win rate" else f"{value:.2f} points"
-            tell(f"The eight views of one position differ in {head} by {shown} (standard deviation).")
+            tell(f"The eight symmetries of a position differ in {head} by {shown} (standard deviation).")
     ctx.exit(0 if all(check.is_close for check in checks) else 1)
 
 
@@ -155,9 +150,9 @@ def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bo
 def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
     """List the networks on this machine.
 
-    In FOLDERS and all below them; without any, the shipped ones and where people keep them: this folder, folders of
-    KataGo, KaTrain (also the installed package), Leela Zero, Lizzie, Sabaki and the like, and Downloads. Only the
-    beginning of each file is read: of networks of others, how fast they are is told by their size.
+    Searches FOLDERS and all folders below them; without FOLDERS the shipped networks and the usual places: this folder,
+    folders of KataGo, KaTrain (also the installed package), Leela Zero, Lizzie, Sabaki and the like, and Downloads.
+    Reads only the beginning of each file; the speed of a network is estimated from its size.
     """
     with one_line_errors(RuntimeError):
         chosen = [Place(folder, EVERY_DEPTH) for folder in folders] or places()
@@ -183,17 +178,17 @@ def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
     tell(table, width=WIDTH + max(len(str(path)) for path, *_ in found))
     if not folders:
         together = (f"{name} ({_first_line(path)})" for name, path in players().items())
-        tell("Networks that play together, also for --weights: " + ", ".join(together))
+        tell("Players of several networks, also for --weights: " + ", ".join(together))
 
 
 @weights_group.command("convert")
 @NETWORK
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
 def convert_command(network: str, target: Path) -> None:
-    """Write NETWORK as FILE in the other format of the two that can hold it.
+    """Convert NETWORK between Leela Zero's format and ours, and write it to FILE.
 
-    A network of AlphaGo Zero's form for 19x19 (keima train dual --network alphago-zero) becomes one that Leela Zero
-    plays, if FILE ends in .txt or, compressed, in .gz. A network of Leela Zero's becomes one of ours, if FILE ends in
+    A network of AlphaGo Zero's architecture for 19x19 (keima train dual --network alphago-zero) becomes one for Leela
+    Zero if FILE ends in .txt or, compressed, in .gz. A Leela Zero network becomes one of ours if FILE ends in
     .safetensors.
     """
     calm_openmp()
@@ -208,15 +203,15 @@ def convert_command(network: str, target: Path) -> None:
 @NETWORK
 @click.argument("other", metavar="NETWORK2")
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--share", default=0.5, type=Number(0.0, 1.0), help="of NETWORK2 in the mean")
+@click.option("--share", default=0.5, type=Number(0.0, 1.0), help="weight of NETWORK2 in the mean")
 def average_command(network: str, other: str, target: Path, share: float) -> None:
-    """Write the mean of the weights of NETWORK and NETWORK2 as FILE.
+    """Write the mean of the weights of NETWORK and NETWORK2 to FILE.
 
-    For a network and what further training made of it: the mean often does better than either, and has forgotten less
-    than the one trained last.
+    For a network before and after further training: the mean often plays better than either, and has forgotten less
+    than the second.
     """
     calm_openmp()
-    from engine.nets.files.average import average
+    from engine.nets.files.checkpoint import average
 
     with one_line_errors(RuntimeError):
         average(find(network), find(other), target, share)
@@ -224,18 +219,18 @@ def average_command(network: str, other: str, target: Path, share: float) -> Non
 
 
 def _first_line(player: Path) -> str:
-    """What a player's settings file says that it is."""
+    """The description of a player, the first line of its settings file."""
     return player.read_text(encoding="utf-8").partition("\n")[0].strip("# .")
 
 
 def _use_of(path: Path) -> str:
-    """What a network is good for, as far as the beginning of its file shows it."""
+    """What a network is good for, from the beginning of its file."""
     expected = expected_input(path)
     return _good_for(path, expected.sizes) if expected else ""
 
 
 def _good_for(path: Path, sizes: tuple[int, int]) -> str:
-    """What a network is good for: of a shipped one as the manifest says, of any other by boards and size."""
+    """What a network is good for: from the manifest for a shipped one, else from its board sizes and file size."""
     for entry in entries().values():
         if path == FOLDER / entry.file:
             return entry.description
@@ -246,7 +241,7 @@ def _good_for(path: Path, sizes: tuple[int, int]) -> str:
 
 
 def _recognised(paths: Iterable[Path]) -> Iterator[tuple[Path, Header]]:
-    """Those files that begin as a network does."""
+    """The files that begin like a network."""
     for path in paths:
         with suppress(ValueError):
             yield path, recognise(path)

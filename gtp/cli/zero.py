@@ -27,8 +27,8 @@ from engine.features.encoder import KEIMA
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.nets.on_device import choose_device
 from engine.selfplay.search_options import SearchPlayOptions
+from engine.system.crew import StopOnSignal
 from engine.system.files import alone_in
-from engine.system.signals import StopOnSignal
 from engine.train.ranks import own_cores
 from engine.train.turns import first_network
 from engine.zero.ladder import Ladder
@@ -39,8 +39,7 @@ from engine.zero.page import write_page
 from engine.zero.self_play import compile_self_play, is_compiled
 from engine.zero.turn import Progress
 from gtp.cli.arguments import Number, Whole
-from gtp.cli.crew import CrewOptions, ray_options
-from gtp.cli.options import GroupedCommand, options_from, options_of, refusing
+from gtp.cli.options import CrewOptions, GroupedCommand, options_from, options_of, ray_options, refusing
 from gtp.cli.settings import read_settings, render
 from gtp.cli.terminal import INTERRUPTED, one_line_errors, say
 from weights import find

@@ -1,4 +1,4 @@
-"""Analysis: searches that tell what they find while they go on.
+"""Analysis: searches that report while they run.
 
 The arguments are KataGo's: an optional colour (by default the side to move), an optional interval in centiseconds,
 then pairs in any order: ``interval N``, ``minmoves N``, ``maxmoves N``, ``pvVisits true``, ``pvEdgeVisits true``,
@@ -38,7 +38,7 @@ COMMANDS = Registry()
 DEFAULT_CENTISECONDS = 100.0
 MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 86400.0
 FIRST_S = 0.03
-"""When an analysis says its first word, so that a client need not wait for the interval"""
+"""Before the first report of an analysis, so that a client need not wait for the interval"""
 GLANCE_S = 0.25
 """How long the first report waits for the raw outputs: q5Go shows no score without ``scoreStdev``, which they tell"""
 MAX_MOVES = 1000
@@ -55,23 +55,23 @@ KATA_SWITCHES = {
     "movesOwnershipStdev": "moves_ownership_stdev",
     **LZ_SWITCHES,
 }
-"""Key that takes true or false -> what of :class:`gtp.info.ReportOptions` it sets"""
+"""Key with true or false -> attribute of :class:`gtp.info.ReportOptions`"""
 COUNTS = {"minmoves": "min_moves", "maxmoves": "max_moves"}
-"""Key that takes a number of moves -> likewise"""
+"""Key with a number of moves -> attribute of :class:`gtp.info.ReportOptions`"""
 
 
 class Layout(NamedTuple):
-    """What one program's commands understand and how their reports look."""
+    """The arguments and the report format of one program's commands."""
 
     line: Callable[["Analysis", int, bool, ReportOptions], str]
     """of :mod:`gtp.info`"""
     switches: dict[str, str]
     options: ReportOptions = ReportOptions()
-    """what reports hold where nothing is asked for"""
+    """defaults of reports"""
     tells_stdev: bool = False
-    """of the score, for which the network is asked who owns the points"""
+    """reports the deviation of the score, which needs the network's ownership"""
     genmove_interval_s: float = DEFAULT_CENTISECONDS / 100.0
-    """between reports where a move is chosen; infinite = there is only the last one"""
+    """between reports of commands that choose a move; infinite = only the last one"""
 
 
 LZ, KATA = Layout(lz_line, LZ_SWITCHES), Layout(kata_line, KATA_SWITCHES, tells_stdev=True)
@@ -79,7 +79,7 @@ CGOS = Layout(cgos_line, {}, ReportOptions(max_moves=CGOS_MOVES, ownership=True)
 
 
 class Filter(NamedTuple):
-    """``avoid`` or ``allow``, as it was asked for."""
+    """An argument ``avoid`` or ``allow``."""
 
     is_exclusive: bool
     """``allow``"""
@@ -89,7 +89,7 @@ class Filter(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a command's arguments say: read before anything is loaded."""
+    """A command's arguments: read before anything is loaded."""
 
     color: int
     interval_s: float
@@ -98,7 +98,7 @@ class Wanted(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What an analysis is to do."""
+    """The settings of one analysis."""
 
     color: int
     watcher: "Watcher"
@@ -106,7 +106,7 @@ class Asked(NamedTuple):
     moves: "MoveFilter"
     """that may be chosen"""
     glancing: "Glancing | None"
-    """what the network says of owners, on its way; None = it is not asked"""
+    """the network's raw output, being evaluated; None = not needed"""
 
 
 @COMMANDS.command("lz-analyze", open_ended=True)
@@ -129,37 +129,37 @@ def cgos_analyze(host: Host, *words: str, reply: Reply) -> None:
 
 @COMMANDS.command("lz-genmove_analyze")
 def lz_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
-    """Choose and play a move, saying meanwhile what lz-analyze would say; ends with the line ``play VERTEX``."""
+    """Choose and play a move with reports as of lz-analyze; ends with the line ``play VERTEX``."""
     return _choose(host, words, reply, LZ)
 
 
 @COMMANDS.command("kata-genmove_analyze")
 def kata_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
-    """Choose and play a move, saying meanwhile what kata-analyze would say; ends with the line ``play VERTEX``."""
+    """Choose and play a move with reports as of kata-analyze; ends with the line ``play VERTEX``."""
     return _choose(host, words, reply, KATA)
 
 
 @COMMANDS.command("cgos-genmove_analyze")
 def cgos_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
-    """Choose and play a move; what was found as a line of CGOS's JSON, for spectators, then ``play VERTEX``."""
+    """Choose and play a move; a line of CGOS's JSON for spectators, then ``play VERTEX``."""
     return _choose(host, words, reply, CGOS)
 
 
 @COMMANDS.command("kata-search_analyze")
 def kata_search_analyze(host: Host, *words: str, reply: Reply) -> str:
-    """Choose a move without playing it, saying meanwhile what kata-analyze would say; ends with ``play VERTEX``."""
+    """Choose a move without playing it, with reports as of kata-analyze; ends with ``play VERTEX``."""
     return _choose(host, words, reply, KATA, update=False)
 
 
 @COMMANDS.command("kata-search_analyze_cancellable", open_ended=True)
 def kata_search_analyze_cancellable(host: Host, *words: str, reply: Reply) -> str:
-    """Like kata-search_analyze, but any line that arrives meanwhile ends it, with ``play cancelled``."""
+    """Like kata-search_analyze, but the next line cancels it, with ``play cancelled``."""
     return _choose(host, words, reply, KATA, update=False, is_cancellable=True)
 
 
 @COMMANDS.command("stop")
 def stop(host: Host) -> None:
-    """End an analysis, as every line does, and the search in the opponent's time."""
+    """Stop an analysis, as every line does, and pondering."""
     host.stop_pondering()
 
 
@@ -205,7 +205,7 @@ def _choose(
 
 
 def _let_go(asked: Asked) -> None:
-    """The network's word is not waited for any more."""
+    """Cancel the evaluation of the raw output."""
     if asked.glancing is not None:
         asked.glancing.abandon()
 
@@ -239,9 +239,9 @@ def _wanted(host: Host, words: tuple[str, ...], layout: Layout, interval_s: floa
             interval_s = min(max(seconds, MIN_INTERVAL_S), MAX_INTERVAL_S)
         else:
             known = ", ".join(["interval", *COUNTS, "avoid", "allow", *layout.switches])
-            raise CommandError(f"syntax error: {key!r} is not understood, expected one of {known}")
+            raise CommandError(f"syntax error: {key!r} is unknown, expected one of {known}")
     for one in filters:
-        # What has no one meaning is refused, as by KataGo.
+        # Ambiguous filters are refused, as by KataGo.
         if one.is_exclusive and sum(other.color == one.color for other in filters) > 1:
             raise CommandError("syntax error: allow stands alone for its color, without avoid or another allow")
     return Wanted(color, interval_s, replace(layout.options, **given), filters)
@@ -270,13 +270,13 @@ def _asked(player: "Player", wanted: Wanted, reply: Reply, layout: Layout) -> As
 
 
 def _glancing(player: "Player", color: int) -> "Glancing | None":
-    """Ask the network who owns the points; None where it does not say, or has failed."""
+    """Start the evaluation of the network's ownership; None if it has no such head, or has failed."""
     from engine.features.encoder import ENCODERS
     from engine.inference.server import NetworkFailed
     from engine.insight.raw_outputs import Glancing
 
     server = player.server
-    if server is None or not server.spec.has_ownership:
+    if server is None or "ownership" not in server.spec.heads:
         return None
     try:
         return Glancing(server, ENCODERS[server.spec.encoder], player.position_for(color))

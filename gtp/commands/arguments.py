@@ -1,4 +1,4 @@
-"""Colours and vertices: GTP's text to what the player understands, and back."""
+"""Colours and vertices: GTP's text to points of the board, and back."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +17,7 @@ def color(text: str) -> int:
         CommandError: anything else.
     """
     if text.lower() not in COLORS:
-        raise CommandError(f"{INVALID}: {text!r} is no color, expected b or w")
+        raise CommandError(f"{INVALID}: {text!r} is not a color, expected b or w")
     return BLACK if COLORS[text.lower()] == "b" else WHITE
 
 
@@ -58,6 +58,13 @@ def moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
         raise CommandError("syntax error: expected pairs of color and vertex")
     pairs = zip(words[::2], words[1::2], strict=True)
     return [(color(side), vertex(host, point)) for side, point in pairs]
+
+
+def set_up(host: Host, stones: Iterable[tuple[int, int]], to_move: int) -> None:
+    """Begin a game from stones, given as colours and points."""
+    pairs = list(stones)
+    black, white = ([point for side, point in pairs if side == color] for color in (BLACK, WHITE))
+    host.record.set_up(black, white, to_move)
 
 
 def vertices(host: Host, points: Iterable[int]) -> str:

@@ -16,7 +16,7 @@ COMMANDS = Registry()
 
 @COMMANDS.command("protocol_version")
 def protocol_version(host: Host) -> str:
-    """Version of GTP that is spoken here."""
+    """Version of GTP."""
     return str(PROTOCOL_VERSION)
 
 
@@ -34,7 +34,7 @@ def version(host: Host) -> str:
 
 @COMMANDS.command("known_command")
 def known_command(host: Host, command: str) -> str:
-    """Say whether a command can be used."""
+    """Whether the engine has a command: true or false."""
     return "true" if command in host.commands and host.commands[command].is_listed else "false"
 
 
@@ -46,7 +46,7 @@ def list_commands(host: Host) -> str:
 
 @COMMANDS.command("help")
 def show_help(host: Host, command: str = "") -> str:
-    """Explain a command, or all of them by what they are for."""
+    """Explain a command, or list all by topic."""
     if not command:
         listed = families(host.commands.listed)
         return "\n".join(
@@ -56,14 +56,14 @@ def show_help(host: Host, command: str = "") -> str:
 
 
 def families(commands: Iterable[Command]) -> Iterator[tuple[str, list[Command]]]:
-    """Commands by what they are for: the first sentence of their file, and those that it registers."""
+    """Commands by topic: the first sentence of their file, and its commands."""
     for module, found in groupby(commands, lambda command: command.function.__module__):
         text = " ".join((inspect.getdoc(sys.modules[module]) or "").split())
         yield re.sub(r"\.( .*)?$", "", text), list(found)
 
 
 def _explained(command: Command) -> list[str]:
-    """A command with its arguments and what it does in one line, then what else there is to say, a paragraph a line."""
+    """A command with its arguments and summary in one line, then each paragraph of its help in a line."""
     paragraphs = command.summary.replace("``", "").split("\n\n")
     first, *rest = (" ".join(paragraph.split()) for paragraph in paragraphs)
     return [f"{command.usage}: {first}", *rest]

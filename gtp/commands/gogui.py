@@ -1,19 +1,29 @@
-"""What GoGui asks of an engine beside GTP: positions set up at once, interruption, the rules of the game, its menus.
+"""GoGui's extensions of GTP: set-up of positions, interruption, the rules of the game, and its analyze menu.
 
-One of its commands is left out, ``gogui-rules_board_size``: GoGui asks it of every engine it attaches, and throws the
-open game away where the answer is not that game's size. Source: GoGui's manual, "Setup Commands", "Interrupting
+The command ``gogui-rules_board_size`` is left out: GoGui sends it to every engine that it attaches, and discards the
+open game if the answer differs from that game's size. Source: GoGui's manual, "Setup Commands", "Interrupting
 Commands", "Rules" and "Analyze Commands".
 """
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from engine.go.notation import color_word
 from engine.go.points import BLACK, PASS, WHITE
-from gtp.commands import arguments, legality
+from gtp import gogui
+from gtp.commands import arguments
+from gtp.commands.position import legal_points
+from gtp.gogui import live_graphics
 from gtp.host import Host
+from gtp.info import caption
 from gtp.protocol import CommandError, Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from engine.search.report import MoveReport, Report
 
 COMMANDS = Registry()
 ANALYZE_COMMANDS = """\
@@ -35,12 +45,13 @@ plist/Legal moves/all_legal %c
 varc/Move without playing it/reg_genmove %c
 param/Rules/keima-rules
 none/Clear tree and cache/clear_cache"""
-"""Kind of reply, text of the menu, and command: the form of ``gogui-analyze_commands``"""
+"""Type of reply, menu text and command, in the format of ``gogui-analyze_commands``"""
 
 
 @COMMANDS.command("gogui-analyze_commands")
 def gogui_analyze_commands(host: Host) -> str:
-    """List the commands of GoGui's analyze menu with the kinds of their replies."""
+    """List the commands of GoGui's analyze menu with the kinds of their replies; from then on, draw searches live."""
+    host.draws_live = True
     return ANALYZE_COMMANDS
 
 
@@ -51,15 +62,15 @@ def gogui_interrupt(host: Host) -> None:
 
 @COMMANDS.command("gogui-sigint")
 def gogui_sigint(host: Host) -> str:
-    """Give the process to send SIGINT to; from now on that signal ends the running command, not the engine."""
+    """The process id for SIGINT; from now on that signal interrupts the running command instead of the engine."""
     host.sigint_interrupts = True
     return str(os.getpid())
 
 
 @COMMANDS.command("gogui-title")
 def gogui_title(host: Host) -> str:
-    """The engine and, once it is loaded, its network, for the title of a window."""
-    # GoGui asks before the first move, and offers to end a program that does not answer for seconds.
+    """The window title: the engine and, once it is loaded, its network."""
+    # GoGui asks before the first move, and offers to terminate an engine that does not answer for seconds.
     server = None if host.is_loading else host.player.server
     return "Keima" if server is None else f"Keima with {server.spec.name}"
 
@@ -70,8 +81,7 @@ def gogui_setup(host: Host, *moves: str) -> None:
     stones, game = arguments.moves(host, moves), host.record.game
     if game.n_moves or game.start_stones():
         raise CommandError("board not empty")
-    black, white = ([point for side, point in stones if side == color] for color in (BLACK, WHITE))
-    host.record.set_up(black, white, BLACK)
+    arguments.set_up(host, stones, BLACK)
 
 
 @COMMANDS.command("gogui-setup_player")
@@ -80,9 +90,7 @@ def gogui_setup_player(host: Host, color: str) -> None:
     side, game = arguments.color(color), host.record.game
     if game.n_moves:
         raise CommandError("the game has begun")
-    stones = game.start_stones()
-    black, white = ([point for point, owner in stones.items() if owner == one] for one in (BLACK, WHITE))
-    host.record.set_up(black, white, side)
+    arguments.set_up(host, ((owner, point) for point, owner in game.start_stones().items()), side)
 
 
 @COMMANDS.command("gogui-play_sequence")
@@ -101,14 +109,14 @@ def gogui_play_sequence(host: Host, *moves: str) -> None:
 
 @COMMANDS.command("keima-rules")
 def keima_rules(host: Host, key: str = "", value: str = "") -> str:
-    """Rule set and flags in force, as GoGui's dialog of parameters has them; one of them and a value: change it."""
+    """Show the rule set and its flags for GoGui's parameter dialog; with key and value change one."""
     from engine.go.rules import CUSTOM, KATAGO_KEYS, RULE_SETS, rules_json, rules_named, with_flag
 
     rules = host.record.game.rules
     if key and not value:
         raise CommandError("syntax error: expected keima-rules [KEY VALUE]")
     if key:
-        # GoGui sends flags after the name where it brings back what it has saved.
+        # GoGui sends the flags after the name when it restores saved parameters.
         if (key, value) != ("rules", CUSTOM):
             host.record.set_rules(rules_named(value) if key == "rules" else with_flag(rules, key, value))
         return ""
@@ -122,13 +130,13 @@ def keima_rules(host: Host, key: str = "", value: str = "") -> str:
 
 
 def _lower(value: object) -> str:
-    """A rule set or the value of a flag as GoGui shows it with a capital."""
+    """A rule set or the value of a flag in lower case, which GoGui capitalizes."""
     return str(value).lower()
 
 
 @COMMANDS.command("gogui-rules_game_id")
 def gogui_rules_game_id(host: Host) -> str:
-    """The game that is played."""
+    """The name of the game."""
     return "Go"
 
 
@@ -138,8 +146,7 @@ def gogui_rules_board(host: Host) -> str:
     from engine.go.geometry import on_board_points
 
     size, cells = host.keeper.game.size, host.keeper.game.position.board.color
-    signs = [".XO"[cell] for cell in cells[on_board_points(size)]]
-    return "\n" + "\n".join(" ".join(signs[row : row + size]) for row in range(0, size * size, size))
+    return gogui.board((".XO"[cell] for cell in cells[on_board_points(size)]), size)
 
 
 @COMMANDS.command("gogui-rules_side_to_move")
@@ -150,14 +157,14 @@ def gogui_rules_side_to_move(host: Host) -> str:
 
 @COMMANDS.command("gogui-rules_legal_moves")
 def gogui_rules_legal_moves(host: Host) -> str:
-    """List the legal moves of the side to move, the pass among them; nothing when the game is over."""
+    """List the legal moves of the side to move, including the pass; none when the game is over."""
     game = host.keeper.game
-    return "" if game.is_over else arguments.vertices(host, [*legality.legal_points(host, game.to_move), PASS])
+    return "" if game.is_over else arguments.vertices(host, [*legal_points(host, game.to_move), PASS])
 
 
 @COMMANDS.command("gogui-rules_captured_count")
 def gogui_rules_captured_count(host: Host) -> str:
-    """The stones that Black and White have taken."""
+    """The numbers of stones that Black and White have captured."""
     return " ".join(str(host.keeper.game.captures(color)) for color in (BLACK, WHITE))
 
 
@@ -166,3 +173,138 @@ def gogui_rules_final_result(host: Host) -> str:
     """The result of the position on the board as a sentence."""
     winner, _, points = host.player.final_score().partition("+")
     return f"{'Black' if winner == 'B' else 'White'} wins by {points} points." if points else "The game is a draw."
+
+
+LABELLED = 0.01
+"""Smallest share of a labelled move"""
+SHADED = 0.002
+"""Smallest share of a coloured point"""
+AGREED = 0.02
+"""Largest difference of the shares of visits and prior without a colour"""
+
+
+@COMMANDS.command("keima-policy")
+def keima_policy(host: Host, color: str = "") -> str:
+    """Colour the moves by the network's policy, in percent; without a network by the policy of patterns."""
+    from engine.insight.overlays import policy
+
+    side = arguments.optional_color(host, color)
+    found = policy(host.player, side, 0)
+    rate = "" if found.win != found.win else f", win rate {found.win:.1%}"
+    return _heat(host, found.probabilities, f"{_name(side)} to move: pass {found.probabilities[-1]:.1%}{rate}")
+
+
+@COMMANDS.command("keima-rollout_policy")
+def keima_rollout_policy(host: Host, color: str = "") -> str:
+    """Colour the moves by their probability in a rollout, in percent."""
+    from engine.insight.overlays import rollout_probabilities
+
+    side = arguments.optional_color(host, color)
+    probabilities = rollout_probabilities(host.player.game.position, side, host.player.search_options)
+    return _heat(host, probabilities, f"{_name(side)} to move in a rollout")
+
+
+@COMMANDS.command("keima-search")
+def keima_search(host: Host, color: str = "") -> str:
+    """Search, and label the moves with their shares of the visits, in percent.
+
+    Green moves have a larger share of the visits than their prior, red ones a smaller one.
+    """
+    from engine.go.geometry import BLACK
+
+    side = arguments.optional_color(host, color)
+    report = _report(host, side)
+    labels, colors = [], []
+    for vertex, move in _on_board(host, report):
+        share = move.visits / max(1, report.visits)
+        if max(share, move.prior) < LABELLED:
+            continue
+        labels.append((vertex, f"{100 * share:.0f}"))
+        if abs(share - move.prior) > AGREED:
+            colors.append(f"COLOR {'green' if share > move.prior else 'red'} {vertex}")
+    return gogui.graphic(*colors, f"LABEL {gogui.pairs(labels)}", f"TEXT {caption(report, side == BLACK)}")
+
+
+@COMMANDS.command("keima-scores")
+def keima_scores(host: Host, color: str = "") -> str:
+    """Search, and label the moves with the score lead after them."""
+    report = _report(host, arguments.optional_color(host, color))
+    scores = [(vertex, move.score_stm) for vertex, move in _on_board(host, report) if move.visits]
+    # GoGui shows four characters on a point.
+    return gogui.pairs(
+        (vertex, f"{score:+.1f}" if abs(score) < 9.95 else f"{score:+.0f}")
+        for vertex, score in scores
+        if score is not None
+    )
+
+
+@COMMANDS.command("keima-pv")
+def keima_pv(host: Host, color: str = "") -> str:
+    """Search, and show the principal variation."""
+    report = _report(host, arguments.optional_color(host, color))
+    return arguments.vertices(host, report.moves[0].pv) if report.moves else ""
+
+
+@COMMANDS.command("keima-ownership")
+def keima_ownership(host: Host) -> str:
+    """Show the ownership of every point: 1 = Black's, -1 = White's."""
+    owners = host.player.look(host.keeper.game.to_move, visits=1).ownership_black
+    assert owners is not None, "look() asks for it"
+    return gogui.board((f"{value:.3f}" for value in owners.tolist()), host.keeper.game.size)
+
+
+@COMMANDS.command("keima-liberties")
+def keima_liberties(host: Host) -> str:
+    """Show the liberties of every stone's chain."""
+    from engine.insight.overlays import liberties
+
+    found = liberties(host.keeper.game.position.board).tolist()
+    return gogui.board((str(count or "") for count in found), host.keeper.game.size)
+
+
+@COMMANDS.command("keima-ladders")
+def keima_ladders(host: Host, color: str = "") -> str:
+    """Mark the moves that capture in a ladder by triangles, those that escape from one by squares."""
+    from engine.insight.overlays import ladders
+
+    side = arguments.optional_color(host, color)
+    captures, escapes = ladders(host.keeper.game.position.board, side)
+    return gogui.graphic(
+        f"TRIANGLE {arguments.vertices(host, captures)}",
+        f"SQUARE {arguments.vertices(host, escapes)}",
+        f"TEXT {_name(side)} to move: {len(captures)} moves capture in a ladder, {len(escapes)} escape from one",
+    )
+
+
+def _name(color: int) -> str:
+    from engine.go.notation import color_word
+
+    return color_word(color).capitalize()
+
+
+def _report(host: Host, color: int) -> "Report":
+    """The report of a search for a colour, with a move's limits."""
+    with live_graphics(host, color) as watcher:
+        return host.player.look(color, watcher=watcher)
+
+
+def _on_board(host: Host, report: "Report") -> Iterator[tuple[str, "MoveReport"]]:
+    """The moves of a report without the pass, each with its vertex."""
+    from engine.go.geometry import PASS
+
+    for move in report.moves:
+        if move.point != PASS:
+            yield arguments.vertices(host, [move.point]), move
+
+
+def _heat(host: Host, probabilities: "np.ndarray", text: str) -> str:
+    """Points coloured and labelled by probability, and a line of text."""
+    from engine.go.geometry import on_board_points
+
+    vertices = arguments.vertices(host, on_board_points(host.keeper.game.size).tolist()).split()
+    found = list(zip(vertices, probabilities[:-1].tolist(), strict=True))
+    return gogui.graphic(
+        gogui.shades((vertex, p) for vertex, p in found if p >= SHADED),
+        f"LABEL {gogui.pairs((vertex, f'{100 * p:.0f}') for vertex, p in found if p >= LABELLED)}",
+        f"TEXT {text}",
+    )

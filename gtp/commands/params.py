@@ -1,4 +1,4 @@
-"""Parameters while the engine runs: its options by name, as on the command line, and by KataGo's names.
+"""Parameters of the running engine by our names and KataGo's, its networks, and how fast it searches.
 
 A parameter that KataGo has under another name answers to both. Ranges and messages are those of the command line; a
 change counts from the next move on and until it is changed again. Sources: KataGo, docs/GTP_Extensions.md and
@@ -8,15 +8,18 @@ cpp/configs/gtp_example.cfg.
 import json
 import math
 from dataclasses import Field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.config import PlayOptions, SearchOptions, removed
 from engine.config.declaration import find_option, key_of, parse
 from gtp.host import Host
-from gtp.katago_names import SEARCH_OPTIONS
-from gtp.models import described
-from gtp.protocol import CommandError, Registry, switch
+from gtp.info import described
+from gtp.json.settings import SEARCH_OPTIONS
+from gtp.protocol import CommandError, Registry, Reply, integer, switch
 from gtp.startup import compile_progress
+
+if TYPE_CHECKING:
+    from engine.search.report import Report
 
 COMMANDS = Registry()
 KATAGO = {
@@ -34,7 +37,7 @@ KATAGO = {
     "rootDirichletNoiseWeight": "root_noise",
     "analysisWideRootNoise": "wide_root_noise",
 } | SEARCH_OPTIONS
-"""KataGo's name -> ours, where both mean the same. KataGo's early temperature decays; ours ends with the opening."""
+"""KataGo's name -> our option. KataGo's early temperature decays; ours ends with the opening."""
 FIXED = {
     "weights": "restart keima gtp with --weights",
     "device": "restart keima gtp with --device",
@@ -45,69 +48,69 @@ FIXED = {
     "size": "use boardsize",
     "chosenMoveTemperature": "after temperature-moves the best move is played; set chosenMoveTemperatureEarly",
 }
-"""What cannot be set here -> what to do instead"""
+"""Parameter that cannot change -> what to do instead"""
 NO_LIMIT = 1 << 50
 """Visits and playouts that mean no limit in KataGo"""
 NONE_HERE = {"playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT}
-"""What KataGo's search has and ours has not -> its value that means the same; clients ask for them at the start"""
+"""KataGo's parameter without a counterpart -> its neutral value; clients ask for them at the start"""
 LIMITS = ("maxVisits", "maxVisitsPondering", "maxTime", "maxTimePondering")
-"""By these names of KataGo's, more than our highest value means that value: LizzieYzy lifts a limit so"""
+"""Values of these above our maximum mean the maximum: LizzieYzy removes limits so"""
 ALLOW_RESIGNATION = "allowResignation"
-"""KataGo's switch. Ours is a limit that no value falls below: ``NEVER``"""
+"""KataGo's switch; ours is a resignation value of ``NEVER``"""
 NEVER = -1.0
 KINDS = (PlayOptions, SearchOptions)
-"""Whose options are parameters"""
+"""Options classes of parameters"""
 
 
 @COMMANDS.command("kata-list-params")
 def kata_list_params(host: Host) -> str:
-    """List the parameters that kata-set-param can change, under our names and KataGo's."""
+    """List the parameters of kata-set-param, by our names and KataGo's."""
     return " ".join(_names())
 
 
 @COMMANDS.command("kata-get-param")
 def kata_get_param(host: Host, name: str) -> str:
-    """The value of a parameter in force."""
+    """The current value of a parameter."""
     value = _value(host, name)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @COMMANDS.command("kata-get-params")
 def kata_get_params(host: Host) -> str:
-    """The values of all parameters in force, as an object of JSON."""
+    """The current values of all parameters, as a JSON object."""
     return json.dumps({name: _value(host, name) for name in [*_names(), *NONE_HERE]})
 
 
 @COMMANDS.command("kata-set-param")
 def kata_set_param(host: Host, name: str, value: str) -> None:
-    """Change a parameter from the next move on; keima gtp --help tells what they mean and may be.
+    """Change a parameter from the next move on; keima gtp --help explains them and their ranges.
 
-    Of visits and seconds the limit that is reached first counts; 0 lifts one of them.
+    The first limit that is reached, visits or seconds, ends a search; 0 = no limit.
     """
     _change(host, {name: value})
 
 
 @COMMANDS.command("kata-set-params")
 def kata_set_params(host: Host, *json_object: str) -> None:
-    """Change several parameters, given as an object of JSON, or none if one of them cannot be changed."""
+    """Change several parameters, given as a JSON object: all of them, or none if one cannot change."""
     try:
         given = json.loads(" ".join(json_object))
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
-        raise CommandError('syntax error: expected an object of JSON such as {"maxVisits":200}')
+        raise CommandError('syntax error: expected a JSON object such as {"maxVisits":200}')
     _change(host, {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()})
 
 
 def _change(host: Host, given: dict[str, str]) -> None:
-    """Change parameters: all of them, or none if one cannot be changed."""
+    """Change parameters: all of them, or none if one cannot change."""
     player = host.player
     play, search = dict[str, Any](), dict[str, Any]()
     for name, text in given.items():
         if name in NONE_HERE:
             if _number(text) != NONE_HERE[name]:
                 expected = f"expected {NONE_HERE[name]:.0f}"
-                raise CommandError(f"{name} is {text!r}, {expected}: there is no such thing in this search")
+                raise CommandError(f"{name} is {text!r}, {expected}: the search has no such parameter")
             continue
         if name == ALLOW_RESIGNATION:
             continue
@@ -118,7 +121,7 @@ def _change(host: Host, given: dict[str, str]) -> None:
             text = str(item.metadata["high"])
         (play if item in fields(PlayOptions) else search)[item.name] = parse(item, text, name)
     if ALLOW_RESIGNATION in given:
-        # After a threshold that came with it, in whichever order.
+        # After a resignation value in the same command, in any order.
         if not switch(ALLOW_RESIGNATION, given[ALLOW_RESIGNATION]):
             play["resign_below"] = NEVER
         elif play.get("resign_below", player.options.resign_below) == NEVER:
@@ -129,13 +132,13 @@ def _change(host: Host, given: dict[str, str]) -> None:
 
 @COMMANDS.command("kata-get-models")
 def kata_get_models(host: Host) -> str:
-    """List the networks that play on this board, as a JSON list; empty where rollouts play alone."""
+    """List the networks on this board, as a JSON list; empty without a network."""
     player = host.player
     return json.dumps(described(player.network_path, player.server))
 
 
 def _number(text: str) -> float:
-    """The number that a text is; NaN = none."""
+    """The number of a text; NaN if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -143,13 +146,13 @@ def _number(text: str) -> float:
 
 
 def _names() -> list[str]:
-    """Of all parameters, ours and KataGo's."""
+    """Names of all parameters, ours and KataGo's."""
     ours = [key_of(item.name) for kind in KINDS for item in fields(kind) if item.name not in FIXED]
     return [*ours, *KATAGO, ALLOW_RESIGNATION]
 
 
 def _value(host: Host, name: str) -> Any:
-    """A parameter's value in force: what the engine decided where an option leaves that to it."""
+    """The current value of a parameter, resolved if it is automatic."""
     from engine.search.tuning import resolved
 
     if name in NONE_HERE:
@@ -163,14 +166,62 @@ def _value(host: Host, name: str) -> Any:
 
 
 def _named(name: str) -> Field[Any]:
-    """The option behind one of its names.
+    """The option of a name.
 
     Raises:
-        CommandError: there is none.
+        CommandError: unknown.
     """
     ours = KATAGO.get(name, name.replace("-", "_"))
     if item := find_option(ours, *KINDS):
         return item
     if ours in FIXED:
-        raise CommandError(f"{name} is no parameter: {FIXED[ours]}")
+        raise CommandError(f"{name} is not a parameter: {FIXED[ours]}")
     raise CommandError(removed(name) or f"unknown parameter {name!r}, expected one that kata-list-params lists")
+
+
+@COMMANDS.command("kata-benchmark")
+def kata_benchmark(host: Host, visits: str, *, reply: Reply) -> str:
+    """Measure the speed of the search on ten positions of this board size, with this number of visits each.
+
+    Uses the current options without limits. Tree and cache are cleared, the game stays. The command keima benchmark
+    finds the settings that play strongest on this machine.
+    """
+    from engine.inference.server import NetworkFailed
+    from engine.play.benchmark import POSITIONS, measure
+
+    count = integer(visits)
+    if count < 1:
+        raise CommandError(f"syntax error: {count} visits, expected 1 or more")
+    player = host.player
+    server, size = player.server, player.game.size
+    network = "no network" if server is None else f"network {server.spec.name}"
+    reply.line(f"{size}x{size}, {network}, {count} visits for each of {POSITIONS} positions")
+    reports = []
+    try:
+        for measured in measure(player, count):
+            if host.is_interrupted:
+                break
+            reports.append(measured.report)
+            speed = _speed(*_sums([measured.report]))
+            reply.line(f"{len(reports)}/{POSITIONS}, {measured.n_moves} moves played: {speed}")
+    except NetworkFailed as error:
+        return f"{error}"
+    return f"together: {_speed(*_sums(reports))}" if reports else "interrupted"
+
+
+def _sums(reports: list["Report"]) -> tuple[int, int, float]:
+    """Visits, evaluations and seconds of some searches."""
+    return (
+        sum(report.playouts_this_run for report in reports),
+        sum(report.evaluations for report in reports),
+        sum(report.seconds for report in reports),
+    )
+
+
+def _speed(visits: int, evaluations: int, seconds: float) -> str:
+    """Speed of some searches, of a millisecond at least."""
+    moment_s = max(seconds, 1e-3)
+    return (
+        f"{visits} visits in {seconds:.2f} s, {visits / moment_s:.0f} visits/s, "
+        f"{evaluations} evaluations, {evaluations / moment_s:.0f} evaluations/s"
+    )

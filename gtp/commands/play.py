@@ -1,4 +1,4 @@
-"""Moves: the client's and the engine's, and how KGS ends a game.
+"""Moves of the client and the engine, and the end of games on KGS and CGOS.
 
 Sources: of ``kgs-`` commands kgsGtp's documentation, of ``kata-`` commands KataGo's docs/GTP_Extensions.md, of
 ``cgos-`` commands the client in zakki/cgos.
@@ -8,54 +8,58 @@ import sys
 
 from engine import __version__
 from gtp.commands import arguments
+from gtp.gogui import live_graphics
 from gtp.host import Host
 from gtp.info import lz_summary, winrate
-from gtp.live_graphics import live_graphics
 from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()
 CANCELLED = "cancelled"
-"""KataGo's word where a search was cut short by another line"""
+"""KataGo's reply to a search that another line cancelled"""
 
 
 @COMMANDS.command("play")
 def play(host: Host, color: str, vertex: str) -> None:
-    """Play a move for a player, whether or not it is its turn, also one that only ko or suicide of stones forbids."""
+    """Play a move for a player, even out of turn, and even if ko or suicide forbids it."""
     host.record.play(arguments.color(color), arguments.vertex(host, vertex))
+
+
+def _choose(host: Host, color: str, purpose: str) -> str:
+    """Choose a move for a purpose, the name of one of :class:`engine.play.keeper.Purpose`."""
+    from engine.play.keeper import RESIGN, Purpose
+
+    side = arguments.color(color)
+    with live_graphics(host, side) as watcher:
+        move = host.player.genmove(side, Purpose[purpose], watcher, asked_s=host.read_s)
+    return "resign" if move == RESIGN else arguments.vertices(host, [move])
 
 
 @COMMANDS.command("genmove")
 def genmove(host: Host, color: str) -> str:
-    """Choose and play a move for a player, whether or not it is its turn: a vertex, pass or resign."""
-    from engine.play.keeper import RESIGN
-
-    side = arguments.color(color)
-    with live_graphics(host.player, side) as watcher:
-        move = host.player.genmove(side, watcher=watcher, asked_s=host.read_s)
+    """Choose and play a move for a player, even out of turn: a vertex, pass or resign."""
+    move = _choose(host, color, "PLAY")
     tell_search(host)
-    return "resign" if move == RESIGN else arguments.vertices(host, [move])
+    return move
 
 
 @COMMANDS.command("kgs-genmove_cleanup")
 def kgs_genmove_cleanup(host: Host, color: str) -> str:
     """Like genmove, but capture all dead stones of the opponent before passing, and never resign."""
-    from engine.play.keeper import Purpose
-
-    move = host.player.genmove(arguments.color(color), Purpose.CLEAN_UP, asked_s=host.read_s)
+    move = _choose(host, color, "CLEAN_UP")
     tell_search(host)
-    return arguments.vertices(host, [move])
+    return move
 
 
 @COMMANDS.command("kgs-game_over")
 def kgs_game_over(host: Host) -> None:
-    """The game is over: stop thinking until the next command."""
+    """The game is over: stop pondering until the next command."""
     host.stop_pondering()
 
 
 # Not listed: newer versions of kgsGtp break down over a list that has it.
 @COMMANDS.command("kgs-chat", is_listed=False)
 def kgs_chat(host: Host, kind: str, name: str, *words: str) -> str:
-    """Answer a message, whatever it says, with who is playing and how the latest move looked to it."""
+    """Answer any chat message with the engine, its network and its latest win rate."""
     player = host.player
     network = "without a network" if player.server is None else f"with {player.server.spec.name}"
     report = player.last_genmove_report
@@ -77,13 +81,13 @@ def cgos_opponent_rating(host: Host, *rating: str) -> None:
 
 @COMMANDS.command("cgos-gameover")
 def cgos_gameover(host: Host, *result: str) -> None:
-    """The game is over: note the result on standard error, and stop thinking until the next command."""
+    """The game is over: note the result on standard error, and stop pondering until the next command."""
     host.stop_pondering()
     print(f"result: {' '.join(result)}", file=sys.stderr, flush=True)
 
 
 def tell_search(host: Host) -> None:
-    """Print what the latest move's search has found to standard error, if that is wanted and there was one."""
+    """Print a summary of the latest move's search to standard error, if the options ask for it."""
     player = host.player
     if player.options.search_summary and player.last_genmove_report is not None:
         print(lz_summary(player.last_genmove_report, player.game.size), file=sys.stderr, flush=True)
@@ -92,59 +96,50 @@ def tell_search(host: Host) -> None:
 @COMMANDS.command("reg_genmove")
 def reg_genmove(host: Host, color: str) -> str:
     """Choose a move for a player without playing it."""
-    from engine.play.keeper import Purpose
-
-    side = arguments.color(color)
-    with live_graphics(host.player, side) as watcher:
-        return arguments.vertices(host, [host.player.genmove(side, Purpose.SAY, watcher)])
+    return _choose(host, color, "SAY")
 
 
 @COMMANDS.command("kata-search")
 def kata_search(host: Host, color: str) -> str:
     """Choose a move as genmove does, without playing it: a vertex, pass or resign."""
-    from engine.play.keeper import RESIGN, Purpose
-
-    side = arguments.color(color)
-    with live_graphics(host.player, side) as watcher:
-        move = host.player.genmove(side, Purpose.PROPOSE, watcher, asked_s=host.read_s)
-    return "resign" if move == RESIGN else arguments.vertices(host, [move])
+    return _choose(host, color, "PROPOSE")
 
 
 @COMMANDS.command("kata-search_cancellable", open_ended=True)
 def kata_search_cancellable(host: Host, color: str) -> str:
-    """Like kata-search, but any line that arrives meanwhile, an empty one too, ends it: then ``cancelled``."""
+    """Like kata-search, but the next line, even an empty one, cancels it: ``cancelled``."""
     arguments.color(color)
     if host.uninterrupted_player is None:
         return CANCELLED
-    move = kata_search(host, color)
-    return CANCELLED if host.is_interrupted else str(move)
+    move = _choose(host, color, "PROPOSE")
+    return CANCELLED if host.is_interrupted else move
 
 
 @COMMANDS.command("restricted_genmove")
 def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
-    """Choose among some moves for a player without playing it; pass if none of them is legal."""
+    """Choose one of some moves for a player without playing it; pass if none is legal."""
     from engine.play.move_plan import unsearched_move
     from engine.search.move_filter import only
 
     side, player = arguments.color(color), host.player
     named = only(side, [arguments.vertex(host, vertex) for vertex in vertices])
-    with live_graphics(player, side) as watcher:
+    with live_graphics(host, side) as watcher:
         moves = player.look(side, moves=named, watcher=watcher).moves
     return arguments.vertices(host, [moves[0].point if moves else unsearched_move(player.game, side, named)])
 
 
 @COMMANDS.command("undo")
 def undo(host: Host) -> None:
-    """Take the last move back."""
+    """Undo the last move."""
     host.record.undo()
 
 
 @COMMANDS.command("gg-undo")
 def gg_undo(host: Host, moves: str = "1") -> None:
-    """Take this number of moves back, or none if there are fewer."""
+    """Undo a number of moves, or none if there are fewer."""
     count = integer(moves)
     if count < 0:
-        raise CommandError(f"syntax error: {count} is no number of moves")
+        raise CommandError(f"syntax error: {count} moves, expected 0 or more")
     if count > host.record.game.n_moves:
         raise CommandError("cannot undo")
     for _ in range(count):
@@ -153,5 +148,5 @@ def gg_undo(host: Host, moves: str = "1") -> None:
 
 @COMMANDS.command("clear_cache")
 def clear_cache(host: Host) -> None:
-    """Clear the tree and the network's cache, so that the next search begins with nothing; the game stays."""
+    """Clear the search tree and the result cache; the game stays."""
     host.player.forget()

@@ -1,4 +1,4 @@
-"""The game clock. Without these commands every move gets the time of the option ``--seconds``.
+"""The game clock. Without a clock every move gets the time of the option ``--seconds``.
 
 GTP's own ``time_settings`` knows absolute time and Canadian overtime. KGS's and KataGo's commands name the kind of
 clock first and know byo-yomi too, KataGo's also Fischer's. Under byo-yomi the last number of ``time_left`` counts
@@ -29,7 +29,7 @@ KGS_KINDS = ("none", "absolute", "byoyomi", "canadian")
 def time_settings(host: Host, main_time: str, period: str, stones: str) -> None:
     """Set the clock: main time, then periods of this length, each for this number of stones; in seconds.
 
-    A period of 0 means none: absolute time. A period with 0 stones means no clock at all.
+    A period of 0 means absolute time. A period with 0 stones means no clock.
     """
     _configure(host, canadian(number(main_time), number(period), integer(stones)))
 
@@ -56,21 +56,21 @@ def kata_time_settings(host: Host, kind: str, *numbers: str) -> None:
 
 @COMMANDS.command("kata-list_time_settings")
 def kata_list_time_settings(host: Host) -> str:
-    """List the kinds of clock that kata-time_settings knows."""
+    """List the kinds of clock of kata-time_settings."""
     return " ".join(KINDS)
 
 
 @COMMANDS.command("time_left")
 def time_left(host: Host, color: str, time: str, stones: str = "0") -> None:
-    """Tell a player's time in seconds: of the main time, or of a period and its stones to go.
+    """Set a player's remaining time in seconds: main time, or a period with its remaining stones.
 
-    Under byo-yomi the last number is the periods left; 0 = main time.
+    Under byo-yomi the last number is the number of remaining periods; 0 = main time.
     """
     host.record.clock.set_left(arguments.color(color), number(time), integer(stones))
 
 
 def _configure(host: Host, settings: TimeSettings) -> None:
-    """Set the clock, one that runs as soon as there is a player: who has an answer may start it."""
+    """Set the clock; a running clock waits for the player, since the client may start it after the answer."""
     keeper = host.player if settings.is_limited else host.record
     keeper.clock.configure(settings)
 
@@ -82,7 +82,7 @@ def _settings(kind: str, numbers: tuple[str, ...], known: tuple[str, ...]) -> Ti
         CommandError: no such kind, or other numbers than it has.
     """
     if kind not in known:
-        raise CommandError(f"syntax error: {kind!r} is no kind of clock, expected one of {', '.join(known)}")
+        raise CommandError(f"syntax error: {kind!r} is not a kind of clock, expected one of {', '.join(known)}")
     make, readers = KINDS[kind]
     if len(numbers) != len(readers):
         raise CommandError(f"syntax error: expected {' '.join([kind, *readers])}")

@@ -11,39 +11,30 @@ from typing import Any
 
 import numpy as np
 
-from engine.go.geometry import BLACK, index_of, to_vertex
+from engine.go.geometry import BLACK, WHITE, index_of, to_vertex
 from engine.go.notation import color_letter
 from engine.insight.analyses import Analysis
 from engine.search.report import MoveReport
-from gtp.json.query import COLORS, Wanted
+from gtp.json.query import Wanted
 from gtp.json.values import rounded
 
 OWNERSHIP_DIGITS = 6
-
-
-def answer(found: Analysis, size: int, to_move: int, wanted: Wanted) -> dict[str, Any]:
-    """The part of an answer that says what was found.
-
-    Args:
-        to_move: colour to move at the root.
-    """
-    return Answer(found, size, to_move, wanted).object()
 
 
 class Answer:
     """One analysis, from the view that its query asks for."""
 
     def __init__(self, found: Analysis, size: int, to_move: int, wanted: Wanted) -> None:
-        """Arguments as of :func:`answer`."""
+        """An answer about a position with ``to_move`` (a color) to move."""
         self._report, self._glance = found
         self._size, self._to_move, self._wanted = size, to_move, wanted
-        viewer = COLORS.get(wanted.perspective, to_move)
+        viewer = {"b": BLACK, "w": WHITE}.get(wanted.perspective, to_move)
         self._is_flipped = viewer != to_move
         self._black = 1.0 if viewer == BLACK else -1.0
         self._stdev = rounded(found.score_stdev() or 0.0)
 
     def object(self) -> dict[str, Any]:
-        """The answer's own keys."""
+        """The keys of the answer that describe the analysis."""
         wanted, moves = self._wanted, [move for move in self._report.moves if move.visits > 0]
         most = [max(move.visits for move in moves[order:]) for order in range(len(moves))]
         found: dict[str, Any] = {
@@ -55,7 +46,7 @@ class Answer:
         if wanted.ownership:
             found["ownership"] = self._owners(self._report.ownership_black)
         if wanted.ownership_stdev:
-            found["ownershipStdev"] = self._spread(self._report.ownership_stdev)
+            found["ownershipStdev"] = self._by_point(self._report.ownership_stdev)
         return found
 
     def _move(self, move: MoveReport, order: int, selection: int) -> dict[str, Any]:
@@ -92,7 +83,7 @@ class Answer:
         if wanted.moves_ownership:
             found["ownership"] = self._owners(move.ownership_black)
         if wanted.moves_ownership_stdev:
-            found["ownershipStdev"] = self._spread(move.ownership_stdev)
+            found["ownershipStdev"] = self._by_point(move.ownership_stdev)
         return found
 
     def _root(self) -> dict[str, Any]:
@@ -143,16 +134,13 @@ class Answer:
         return found
 
     def _owners(self, black: np.ndarray | None) -> list[float]:
-        """Who owns what, 1 = the viewer's; where nothing says it of a move, what is said of the position."""
+        """Ownership, 1 = the viewer's; that of the position for a move without its own."""
         known = self._report.ownership_black if black is None else black
-        return [0.0] * self._size**2 if known is None else _six_digits(self._black * known)
+        return self._by_point(None if known is None else self._black * known)
 
-    def _spread(self, stdev: np.ndarray | None) -> list[float]:
-        """How far that varies over the search."""
-        return [0.0] * self._size**2 if stdev is None else _six_digits(stdev)
-
-
-def _six_digits(values: np.ndarray) -> list[float]:
-    """Numbers as ownership is written."""
-    found: list[float] = np.round(values.astype(np.float64), OWNERSHIP_DIGITS).tolist()
-    return found
+    def _by_point(self, values: np.ndarray | None) -> list[float]:
+        """A number for each point; 0 where they are unknown."""
+        if values is None:
+            return [0.0] * self._size**2
+        found: list[float] = np.round(values.astype(np.float64), OWNERSHIP_DIGITS).tolist()
+        return found

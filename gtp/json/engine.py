@@ -16,7 +16,7 @@ from engine import __version__
 from engine.go.board import META_SIZE
 from engine.go.position import META_TO_MOVE
 from engine.insight.analyses import Analyses, Analysis, Job, Task
-from gtp.json.answer import answer
+from gtp.json.answer import Answer
 from gtp.json.query import Query, Turn, read_query
 from gtp.json.settings import Settings
 from gtp.json.values import FieldError, integers, parse_line, to_line
@@ -160,7 +160,7 @@ class JsonEngine:
             else:
                 position = turn.position
                 size, to_move = int(position.board.meta[META_SIZE]), int(position.meta[META_TO_MOVE])
-                self._send(about | answer(found, size, to_move, query.wanted))
+                self._send(about | Answer(found, size, to_move, query.wanted).object())
             if not goes_on:
                 self._forget(query.id, turn.number, job)
 

@@ -5,14 +5,22 @@ that have no counterpart here change nothing. Config files are KataGo's: ``key =
 that are not known are left alone. Source: KataGo, cpp/program/setup.cpp and cpp/configs/analysis_example.cfg.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from engine.config import SearchOptions
-from gtp.katago_names import SEARCH_OPTIONS
 from gtp.protocol import COLORS
 
+SEARCH_OPTIONS = {
+    "cpuctExploration": "c_puct",
+    "cpuctExplorationLog": "c_puct_growth",
+    "fpuReductionMax": "fpu_reduction",
+    "subtreeValueBiasFactor": "value_bias",
+    "valueWeightExponent": "value_weight",
+}
+"""KataGo's name -> our search option, where both mean the same"""
 _NUMBERS = """
 avoidRepeatedPatternUtility -3 3, chosenMovePrune 0 1e10, chosenMoveSubtract 0 1e10, chosenMoveTemperature 0 5,
 chosenMoveTemperatureEarly 0 5, chosenMoveTemperatureHalflife 0.1 100000, chosenMoveTemperatureOnlyBelowProb 0 1,
@@ -64,10 +72,33 @@ def _table(text: str) -> dict[str, tuple[float, float]]:
     return {name: (float(low), float(high)) for name, low, high in rows}
 
 
+# 0 means "no exploration" to KataGo, and "left to the engine" to our c_puct.
+OF_SEARCH: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "cpuctExploration": ("c_puct", lambda value: max(value, LEAST_EXPLORATION)),
+    "nnPolicyTemperature": ("policy_temperature", lambda value: max(value, MIN_TEMPERATURE)),
+    "wideRootNoise": ("wide_root_noise", float),
+    "useLcbForSelection": ("move_choice", lambda value: "lcb" if value else "visits"),
+    "rootNumSymmetriesToSample": ("root_symmetries", lambda value: "8" if value > 1 else "1"),
+}
+"""KataGo's key -> search option, and its value"""
+# 0 is KataGo's shortest time, and no limit of ours.
+OF_QUERY: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "maxVisits": ("visits", int),
+    "maxPlayouts": ("playouts", int),
+    "maxTime": ("seconds", lambda value: max(value, LEAST_SECONDS) if value < MAX_SECONDS else 0.0),
+    "ignorePreRootHistory": ("hides_course", bool),
+    "reportAnalysisWinratesAs": ("perspective", str),
+    "rootDirichletNoiseWeight": ("noise_weight", float),
+}
+"""KataGo's key -> attribute of :class:`Settings`, and its value"""
 NUMBERS, COUNTS = _table(_NUMBERS), _table(_COUNTS)
 SWITCHES, WORDS = frozenset(_SWITCHES.split()), frozenset(_WORDS.split())
 MIN_TEMPERATURE = 0.1
-"""The lowest policy temperature that a search takes"""
+"""The lowest policy temperature that a search accepts"""
+MAX_SECONDS = 1e7
+"""A longer time limit means no limit"""
+LEAST_SECONDS = 1e-3
+LEAST_EXPLORATION = 1e-6
 
 
 @dataclass(frozen=True)
@@ -99,59 +130,32 @@ def unknown(keys: Iterable[str]) -> list[str]:
 
 
 def override(settings: Settings, given: Mapping[str, str]) -> Settings:
-    """Settings with some of KataGo's set otherwise; keys that are not known are left alone.
+    """Settings with some of KataGo's keys set; unknown keys are ignored, and ``auto`` changes nothing.
 
     Raises:
-        ValueError: a value that its key cannot have, or a key that cannot change; one line.
+        ValueError: a value that its key does not accept, or a key that cannot change; one line.
     """
-    options: dict[str, object] = {}
-    values = {key: _value(key, text) for key, text in given.items() if not unknown([key])}
-    # What is left to the engine stays as it is.
+    values: dict[str, Any] = {key: _value(key, text) for key, text in given.items() if not unknown([key])}
     values = {key: value for key, value in values.items() if value != AUTO}
+    options = {SEARCH_OPTIONS[key]: value for key, value in values.items() if key in SEARCH_OPTIONS}
+    own: dict[str, Any] = {}
     for key, value in values.items():
-        if key in SEARCH_OPTIONS:
-            options[SEARCH_OPTIONS[key]] = max(float(value), LEAST_EXPLORATION) if key == "cpuctExploration" else value
-    if "nnPolicyTemperature" in values:
-        options["policy_temperature"] = max(MIN_TEMPERATURE, float(values["nnPolicyTemperature"]))
-    noise_weight = float(values.get("rootDirichletNoiseWeight", settings.noise_weight))
+        for table, target in ((OF_SEARCH, options), (OF_QUERY, own)):
+            if key in table:
+                name, meaning = table[key]
+                target[name] = meaning(value)
+    weight = own.get("noise_weight", settings.noise_weight)
     if values.keys() & {"rootNoiseEnabled", "rootDirichletNoiseWeight"}:
         is_noisy = values.get("rootNoiseEnabled", settings.search.root_noise > 0.0)
-        options["root_noise"] = noise_weight if is_noisy else 0.0
-    if "wideRootNoise" in values:
-        options["wide_root_noise"] = values["wideRootNoise"]
-    if "useLcbForSelection" in values:
-        options["move_choice"] = "lcb" if values["useLcbForSelection"] else "visits"
-    if "rootNumSymmetriesToSample" in values:
-        options["root_symmetries"] = "8" if int(values["rootNumSymmetriesToSample"]) > 1 else "1"
-    search = replace(settings.search, **options)  # type: ignore[arg-type]
-    changed = replace(settings, search=search, noise_weight=noise_weight)
-    if "maxVisits" in values:
-        changed = replace(changed, visits=int(values["maxVisits"]))
-    if "maxPlayouts" in values:
-        changed = replace(changed, playouts=int(values["maxPlayouts"]))
-    if "maxTime" in values:
-        seconds = float(values["maxTime"])
-        # 0 is KataGo's shortest time, and no limit of ours.
-        changed = replace(changed, seconds=max(seconds, LEAST_SECONDS) if seconds < MAX_SECONDS else 0.0)
-    if "ignorePreRootHistory" in values:
-        changed = replace(changed, hides_course=bool(values["ignorePreRootHistory"]))
-    if "reportAnalysisWinratesAs" in values:
-        changed = replace(changed, perspective=str(values["reportAnalysisWinratesAs"]))
-    return changed
-
-
-MAX_SECONDS = 1e7
-"""A longer limit of time is none."""
-LEAST_SECONDS = 1e-3
-LEAST_EXPLORATION = 1e-6
-"""What ``cpuctExploration`` 0, which explores nothing, is here: a ``c_puct`` of 0 is left to the engine"""
+        options["root_noise"] = weight if is_noisy else 0.0
+    return replace(settings, search=replace(settings.search, **options), **own)
 
 
 def _value(key: str, text: str) -> float | bool | str:
-    """A setting's value.
+    """The value of a key.
 
     Raises:
-        ValueError: one that it cannot have.
+        ValueError: in KataGo's words.
     """
     word = text.strip()
     if key in _FIXED:
@@ -166,24 +170,19 @@ def _value(key: str, text: str) -> float | bool | str:
         if word.lower() not in (*TRUE, *FALSE, AUTO):
             raise ValueError(f"Could not parse '{text}' as bool for key '{key}'")
         return AUTO if word.lower() == AUTO else word.lower() in TRUE
-    if key in COUNTS:
-        return _in_range(key, text, COUNTS[key], int, "int64_t")
-    return _in_range(key, text, NUMBERS[key], float, "double") if key in NUMBERS else word
-
-
-def _in_range(key: str, text: str, limits: tuple[float, float], kind: type[int] | type[float], name: str) -> float:
-    """A number within its range."""
+    if key not in NUMBERS and key not in COUNTS:
+        return word
+    kind, name = (int, "int64_t") if key in COUNTS else (float, "double")
     try:
         value = kind(text)
     except ValueError:
         raise ValueError(f"Could not parse '{text}' as {name} for key '{key}'") from None
-    low, high = limits
-    # An integer may be too large for math.isnan.
-    if value != value:
+    low, high = COUNTS[key] if key in COUNTS else NUMBERS[key]
+    if value != value:  # Not math.isnan, which refuses large integers.
         raise ValueError(f"Key '{key}' is nan")
     if not low <= value <= high:
-        shown = (f"{one:.0f}" if kind is int else f"{one:g}" for one in limits)
-        raise ValueError(f"Key '{key}' must be in the range {' to '.join(shown)}")
+        form = "{:.0f} to {:.0f}" if kind is int else "{:g} to {:g}"
+        raise ValueError(f"Key '{key}' must be in the range {form.format(low, high)}")
     return value
 
 

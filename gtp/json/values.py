@@ -1,21 +1,64 @@
-"""JSON values as KataGo's analysis engine checks them: the type, the range, and the words of the refusal."""
+"""JSON values as KataGo's analysis engine checks them: the type, the range, and the words of the refusal.
+
+Source of the rules: KataGo, cpp/game/rules.cpp.
+"""
 
 import json
 import math
-from typing import Any, NoReturn
+import re
+from typing import Any, NamedTuple, NoReturn
 
-from engine.go.geometry import COLUMNS
+from engine.go.geometry import BLACK, COLUMNS, PASS, WHITE, point_at
+from engine.go.rules import SCORING_TERRITORY, Rules, rules_from, rules_of_short_form
 from gtp.protocol import BYTE_ORDER_MARK, COLORS
 
 SHOWN_DIGITS = 9
 MAX_INT = 1 << 63
+MOST_VISITS = 1 << 50
+MOST_PRIORITY = (1 << 62) - 1
+MOST_KOMI = 400.0
+LEAST_SIZE, MOST_SIZE = 2, 19
+SIZES = f"Must provide an integer from {LEAST_SIZE} to {MOST_SIZE}"
+KOMI = "Must be a integer or half-integer from -400.0 to 400.0"
+SECONDS = "Must be number of seconds from 0.001 to 1000000.0"
+PLAYER = 'Must be "b" or "w"'
 VERTEX_PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
-Vertex = tuple[int, int] | None
-"""Column and row from the top left, both from 0; None = a pass"""
+VERTICES = "Must be an array of GTP board vertices"
+NAMED_KOMI = {"new-zealand": 7.0}
+"""Komi of named rules, where it differs from the komi of their flags"""
+KOMI_SUFFIX = re.compile(r"komi([^a-zA-Z\s]+)")
+"""The komi in KataGo's short form of rules: ``koPOSITIONALscoreAREAtaxNONEsui1komi7.5``"""
+BRACKETED = re.compile(r"\(\s*+([0-9]{1,4}+)\s*+,\s*+([0-9]{1,4}+)\s*+\)")
+"""Column and row from the top left, both from 0"""
+LETTERED = re.compile(r"([A-HJ-Z])([0-9]{1,4})")
+
+
+class Scalar(NamedTuple):
+    """A field of one value: its type, its range, and KataGo's refusal of others."""
+
+    kind: type[int] | type[float]
+    low: float
+    high: float
+    refusal: str
+
+
+SCALARS = {
+    "boardXSize": Scalar(int, LEAST_SIZE, MOST_SIZE, SIZES),
+    "boardYSize": Scalar(int, LEAST_SIZE, MOST_SIZE, SIZES),
+    "komi": Scalar(float, -MOST_KOMI, MOST_KOMI, KOMI),
+    "maxVisits": Scalar(int, 1, MOST_VISITS, "Must be an integer from 1 to 2^50"),
+    "analysisPVLen": Scalar(int, 1, 1000, "Must be an integer from 1 to 1000"),
+    "rootFpuReductionMax": Scalar(float, 0.0, 2.0, "Must be a number from 0.0 to 2.0"),
+    "rootPolicyTemperature": Scalar(float, 0.01, 100.0, "Must be a number from 0.01 to 100.0"),
+    "reportDuringSearchEvery": Scalar(float, 0.001, 1e6, SECONDS),
+    "firstReportDuringSearchAfter": Scalar(float, 0.001, 1e6, SECONDS),
+    "priority": Scalar(int, -MOST_PRIORITY, MOST_PRIORITY, "Must be a number between -2^62 and 2^62"),
+    "untilDepth": Scalar(int, 1, 10**9, "Must be a positive integer"),
+}
 
 
 class FieldError(ValueError):
-    """A field of a request holds what it may not."""
+    """A field of a request has a value that is not allowed."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -23,14 +66,14 @@ class FieldError(ValueError):
 
 
 def parse_line(line: str) -> Any:
-    """The value that a line holds; a byte order mark before it is passed over, as KataGo does.
+    """The value of a line of JSON; a byte order mark before it is ignored, as KataGo does.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: the line is not JSON.
     """
 
     def refuse(word: str) -> NoReturn:
-        raise ValueError(f"{word} is no JSON")
+        raise ValueError(f"{word} is not JSON")
 
     def finite(word: str) -> float:
         number = float(word)
@@ -39,7 +82,12 @@ def parse_line(line: str) -> Any:
     try:
         return json.loads(line.removeprefix(BYTE_ORDER_MARK), parse_constant=refuse, parse_float=finite)
     except RecursionError as error:
-        raise ValueError("too many brackets within brackets") from error
+        raise ValueError("brackets are nested too deeply") from error
+
+
+def to_text(value: Any) -> str:
+    """A value as compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def to_line(value: dict[str, Any]) -> str:
@@ -48,41 +96,35 @@ def to_line(value: dict[str, Any]) -> str:
 
 
 def rounded(number: float) -> float:
-    """A number as answers hold it; what is no number, or infinite, becomes 0."""
+    """A number with the precision of answers; NaN and infinity become 0."""
     return float(f"{number:.{SHOWN_DIGITS}g}") if math.isfinite(number) else 0.0
 
 
-def is_integer(value: Any) -> bool:
-    """Whether a value is a whole number that 64 bits hold, written as one."""
-    return isinstance(value, int) and not isinstance(value, bool) and -MAX_INT <= value < 2 * MAX_INT
+def scalar(values: dict[str, Any], field: str, default: float = 0) -> Any:
+    """The number of a field of :data:`SCALARS`, or the default if the field is absent.
+
+    Raises:
+        FieldError: another type, or out of range.
+    """
+    kind, low, high, refusal = SCALARS[field]
+    value = values.get(field, default)
+    if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
+        raise FieldError(field, refusal)
+    if field in values and not low <= value <= high:
+        raise FieldError(field, refusal)
+    return kind(value)
 
 
-def integer(values: dict[str, Any], field: str, low: int, high: int, message: str) -> int:
-    """A whole number within a range."""
-    value = values[field]
-    if not is_integer(value) or not low <= value <= high:
-        raise FieldError(field, message)
-    return int(value)
-
-
-def number(values: dict[str, Any], field: str, low: float, high: float, message: str) -> float:
-    """A number within a range."""
-    value = values[field]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise FieldError(field, message)
-    return float(value)
-
-
-def boolean(values: dict[str, Any], field: str) -> bool:
-    """True or false."""
-    value = values[field]
+def switch(values: dict[str, Any], field: str) -> bool:
+    """A boolean field; false if it is absent."""
+    value = values.get(field, False)
     if not isinstance(value, bool):
         raise FieldError(field, "Must be a boolean")
     return value
 
 
 def integers(values: dict[str, Any], field: str, message: str) -> list[int]:
-    """An array of whole numbers; fractions are cut off, as KataGo does."""
+    """An array of numbers; fractions are truncated, as KataGo does."""
     value = values[field]
     if not isinstance(value, list) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in value):
         raise FieldError(field, message)
@@ -92,68 +134,78 @@ def integers(values: dict[str, Any], field: str, message: str) -> list[int]:
     return [int(one) for one in value]
 
 
-def player(values: dict[str, Any], field: str) -> str:
-    """``b`` or ``w``."""
-    value = values[field]
-    found = COLORS.get(value.lower()) if isinstance(value, str) else None
-    if found is None:
-        raise FieldError(field, 'Must be "b" or "w"')
-    return found
+def color(field: str, value: Any, refusal: str = PLAYER) -> int:
+    """BLACK or WHITE for ``b`` or ``w``."""
+    word = COLORS.get(value.lower()) if isinstance(value, str) else None
+    if word is None:
+        raise FieldError(field, refusal)
+    return BLACK if word == "b" else WHITE
 
 
-def moves(values: dict[str, Any], field: str, size: int, allow_pass: bool) -> list[tuple[str, Vertex]]:
-    """An array of player and vertex."""
+def moves(values: dict[str, Any], field: str, size: int, allow_pass: bool) -> list[tuple[int, int]]:
+    """An array of moves: color and point."""
     pairs = values[field]
     if not isinstance(pairs, list):
         raise FieldError(field, VERTEX_PAIRS)
     found = []
     for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, str) for one in pair):
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(word, str) for word in pair):
             raise FieldError(field, VERTEX_PAIRS)
-        who = COLORS.get(pair[0].lower())
-        if who is None:
-            raise FieldError(field, f"Could not parse player: {pair[0]}")
-        found.append((who, vertex(field, pair[1], size, allow_pass)))
+        side = color(field, pair[0], f"Could not parse player: {pair[0]}")
+        found.append((side, vertex(field, pair[1], size, allow_pass)))
     return found
 
 
-def vertices(values: dict[str, Any], field: str, size: int) -> list[Vertex]:
-    """An array of vertices, passes among them."""
+def vertices(values: dict[str, Any], field: str, size: int) -> list[int]:
+    """An array of points, the pass among them."""
     texts = values[field]
     if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
-        raise FieldError(field, "Must be an array of GTP board vertices")
+        raise FieldError(field, VERTICES)
     return [vertex(field, text, size, True) for text in texts]
 
 
-def vertex(field: str, text: str, size: int, allow_pass: bool) -> Vertex:
-    """A vertex: ``D4`` in either case, ``(3,15)`` from the top left, or ``pass``."""
+def vertex(field: str, text: str, size: int, allow_pass: bool) -> int:
+    """The point of a vertex: ``D4`` in either case, column and row as ``(3,15)`` from the top left, or ``pass``."""
     word = text.strip().upper()
-    if word in ("PASS", "PSS"):
-        place = None
-    else:
-        place = _bracketed(word) if word.startswith("(") else _lettered(word, size)
-        if place is None or not (0 <= place[0] < size and 0 <= place[1] < size):
-            raise FieldError(field, f"Could not parse board location: {text}")
-    if place is None and not allow_pass:
+    if word in ("PASS", "PSS") and allow_pass:
+        return PASS
+    column, row = -1, -1
+    if match := BRACKETED.fullmatch(word):
+        column, row = int(match[1]), int(match[2])
+    elif match := LETTERED.fullmatch(word):
+        column, row = COLUMNS.index(match[1]), size - int(match[2])
+    if not (0 <= column < size and 0 <= row < size):
         raise FieldError(field, f"Could not parse board location: {text}")
-    return place
+    return int(point_at(row, column, size))
 
 
-def _bracketed(word: str) -> Vertex:
-    """Column and row of ``(3,15)``."""
-    parts = word[1:-1].split(",") if word.endswith(")") else []
-    if len(parts) != 2 or not all(_is_whole(part.strip()) for part in parts):
-        return None
-    return int(parts[0]), int(parts[1])
+def parse_rules(given: str | dict[str, Any]) -> tuple[Rules, float]:
+    """Rules, and their komi: names, an object of KataGo's keys, or KataGo's short form.
+
+    Raises:
+        FieldError: unknown rules.
+    """
+    try:
+        if not isinstance(given, str) or given.lstrip().startswith("{"):
+            flags = dict(json.loads(given) if isinstance(given, str) else given)
+            komi = flags.pop("komi", None)
+            rules = rules_from(json.dumps(flags))
+        else:
+            komis, left = KOMI_SUFFIX.findall(given), KOMI_SUFFIX.sub("", given)
+            rules = rules_of_short_form(left) if komis else rules_from(left)
+            komi = float(komis[-1]) if komis else NAMED_KOMI.get(rules.name)
+        if komi is None:
+            return rules, default_komi(rules)
+        if isinstance(komi, bool) or abs(komi) > MOST_KOMI or not float(2 * komi).is_integer():
+            raise ValueError(f"komi {komi}")
+        return rules, float(komi)
+    except (ValueError, TypeError, RecursionError) as error:
+        shown = given if isinstance(given, str) else to_text(given)
+        raise FieldError("rules", f"Could not parse rules: {shown}") from error
 
 
-def _lettered(word: str, size: int) -> Vertex:
-    """Column and row of ``D4``."""
-    if word[:1] not in tuple(COLUMNS) or not _is_whole(word[1:]):
-        return None
-    return COLUMNS.index(word[0]), size - int(word[1:])
-
-
-def _is_whole(word: str) -> bool:
-    """Whether a word is a whole number of a length that boards have."""
-    return word.isascii() and word.isdigit() and len(word) <= 4
+def default_komi(rules: Rules) -> float:
+    """KataGo's komi of rules without one."""
+    if rules.button:
+        return 7.0
+    return 6.5 if rules.scoring == SCORING_TERRITORY else 7.5

@@ -1,23 +1,18 @@
 """The bench of analyses: its lines, and that a long one does not grow."""
 
-import json
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 from bench.speed.analysis import command
+from tests.bench.lines import figures
 
-
-def figures(*options: str) -> dict[str, float]:
-    """What the bench prints."""
-    done = CliRunner().invoke(command, ["--weights", "none", "--size", "9", *options])
-    assert done.exit_code == 0, done.output
-    return {line["name"]: line["value"] for line in map(json.loads, done.stdout.splitlines())}
+ROLLOUTS_9X9 = ("--weights", "none", "--size", "9")
 
 
 def test_every_figure_is_one_line():
-    found = figures("--repeats", "2", "--updates", "3", "--interval", "0.05")
+    lines = figures(command, *ROLLOUTS_9X9, "--repeats", "2", "--updates", "3", "--interval", "0.05")
+    found = {name: line["value"] for name, line in lines.items()}
     assert list(found) == [f"{name}{worst}" for name in ("first", "late", "stop", "next") for worst in ("", "/worst")]
     for name in ("first", "late", "stop", "next"):
         assert 0 <= found[name] <= found[f"{name}/worst"]
@@ -26,4 +21,4 @@ def test_every_figure_is_one_line():
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_ten_minutes_of_analysis_leave_memory_flat():
-    assert figures("--repeats", "1", "--minutes", "10")["growth"] < 8.0
+    assert figures(command, *ROLLOUTS_9X9, "--repeats", "1", "--minutes", "10")["growth"]["value"] < 8.0

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.speed import tuning
-from bench.speed.benchmark import command
-from bench.speed.tuning import (
+from bench.speed import benchmark
+from bench.speed.benchmark import (
     CPU_BATCHES,
     GPU_BATCHES,
     Measured,
@@ -20,6 +19,7 @@ from bench.speed.tuning import (
     Setting,
     as_options,
     best_of,
+    command,
     counts,
     measure,
     settings_to_try,
@@ -110,10 +110,10 @@ def test_everything_is_measured_on_every_position(network):
     wanted, found, seen = [Setting(1, 1, 4), Setting(2, 1, 4), Setting(2, 2, 8)], {}, []
     for setting in measure(parts, wanted, 5, 0.3, found):
         seen.append(setting)
-    assert seen == wanted * tuning.POSITIONS and set(found) == set(wanted)
+    assert seen == wanted * benchmark.POSITIONS and set(found) == set(wanted)
     for setting, one in found.items():
         most_in_flight = max(GPU_LEAVES, setting.threads * setting.batch * 4)
-        assert len(one) == tuning.POSITIONS and 0 < one.in_flight() <= most_in_flight
+        assert len(one) == benchmark.POSITIONS and 0 < one.in_flight() <= most_in_flight
         for searched in one:
             # What two threads evaluate at the same time, the root at the start, is one visit.
             assert 0 < searched.evaluations <= searched.visits + most_in_flight
@@ -146,7 +146,7 @@ def faked(monkeypatch, rates: dict[int, float]) -> None:
             raise KeyboardInterrupt
         return Searched(round(rate), 0, 1.0, 1.0)
 
-    monkeypatch.setattr(tuning, "_search", search)
+    monkeypatch.setattr(benchmark, "_search", search)
 
 
 def test_the_best_is_written_and_the_rest_of_the_file_stays(tmp_path, monkeypatch):
@@ -185,7 +185,7 @@ def test_a_network_that_fails_on_the_way_is_one_line_beside_the_table(monkeypatc
             raise RuntimeError("network x: out of\nmemory")
         return Searched(10, 0, 1.0, 1.0)
 
-    monkeypatch.setattr(tuning, "_search", search)
+    monkeypatch.setattr(benchmark, "_search", search)
     answer = run("--seconds", "6")
     assert answer.exit_code == 1
     assert answer.stderr.endswith("Error: network x: out of memory\n") and "now" in answer.stdout

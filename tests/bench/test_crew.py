@@ -1,15 +1,14 @@
 """The bench of Ray's actors, and the campaign's part that kills them."""
 
-import json
 import signal
 
 import pytest
-from click.testing import CliRunner
 
 from bench.reliability import actors
 from bench.reliability.campaign import Outcome
 from bench.speed.crew import AT_ONCE, SleepingJob, _rate, command
-from engine.system.crew.here import Here
+from engine.system.crew import Here
+from tests.bench.lines import figures
 
 
 def test_threads_of_this_process_have_a_speed_too():
@@ -20,11 +19,9 @@ def test_threads_of_this_process_have_a_speed_too():
 def test_every_number_of_actors_has_its_figures():
     pytest.importorskip("ray")
     options = ["--actors", "2", "--games", "2", "--batch-ms", "1", "--seconds", "0.1", "--repeats", "1"]
-    done = CliRunner().invoke(command, options)
-    assert done.exit_code == 0, done.output
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["name"] for line in lines] == ["here", "1", "2", "2/times"]
-    assert all(line["value"] > 0 for line in lines)
+    found = figures(command, *options)
+    assert list(found) == ["here", "1", "2", "2/times"]
+    assert all(line["value"] > 0 for line in found.values())
 
 
 @pytest.mark.slow

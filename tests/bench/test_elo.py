@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.match.elo import command, results_in
-from bench.match.record import GameRecord
+from bench.match.folder import GameRecord
 from engine.evaluation.elo import rated, unconnected
 from engine.pictures.charts import interval_chart
 

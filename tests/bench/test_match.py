@@ -14,11 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from bench.match.command import command
-from bench.match.folder import MatchFolder
+from bench.match.folder import GameRecord, MatchFolder, read_openings
 from bench.match.gtp_client import EngineDied, EngineGarbled, EngineTimeout
-from bench.match.openings import read_openings
 from bench.match.play import MatchError
-from bench.match.record import GameRecord
 from engine.go.geometry import from_vertex, to_vertex
 from engine.go.sgf import read_sgf
 from engine.records.games import Games, write_games
@@ -109,10 +107,10 @@ def test_an_engine_that_ends_at_the_score_loses_and_plays_again():
 
 
 def test_a_match_that_its_cluster_leaves_ends_with_what_it_has(monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise RuntimeError("no actor is left")
 
-    monkeypatch.setattr("bench.match.command.run_match", fail)
+    monkeypatch.setattr("bench.match.runner.Scoreboard.play", fail)
     ended = CliRunner().invoke(command, ["--first", FIRST, "--second", SECOND, "--size", "5", "--games", "2"])
     assert ended.exit_code == 1 and "match stopped: no actor is left" in ended.output
     assert "no game was finished" in ended.output

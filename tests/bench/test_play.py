@@ -2,9 +2,9 @@
 
 import pytest
 
+from bench.match.folder import GameRecord
 from bench.match.gtp_client import EngineDied, EngineGarbled, EngineRefused, EngineTimeout
 from bench.match.play import GameSettings, MatchError, lead_black, play_game, scores_alike
-from bench.match.record import GameRecord
 from bench.match.summary import summarise
 from engine.go.geometry import BLACK, WHITE, from_vertex
 from engine.play.clock import absolute, byoyomi, canadian, fischer

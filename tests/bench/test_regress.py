@@ -9,8 +9,18 @@ import pytest
 from click.testing import CliRunner
 
 from bench.strength import regress
-from bench.strength.regress import ERROR, FAILED, LEFT_OUT, PASSED, Examinee, SuiteResult, command, run_suite
-from bench.strength.suites import Expectation, parse_suite
+from bench.strength.regress import (
+    ERROR,
+    FAILED,
+    LEFT_OUT,
+    PASSED,
+    Examinee,
+    Expectation,
+    SuiteResult,
+    command,
+    parse_suite,
+    run_suite,
+)
 
 ENGINE = f"{sys.executable} {Path(__file__).parents[1] / 'data' / 'gtp_engine.py'}"
 SUITE = """\

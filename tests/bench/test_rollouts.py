@@ -60,22 +60,6 @@ def test_games_are_whole(lines):
     assert 300 < values["rollout/19/1/moves"] < 600
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--size", "1"], "1 is not in the range 2<=x<=25"),
-        (["--repeats", "0"], "0 is not in the range"),
-        (["--seconds", "never"], "'never' is not a valid number"),
-        (["--games", "3"], "No such option"),
-    ],
-)
-def test_a_bad_option_is_one_clear_line(options, message):
-    answer = CliRunner().invoke(command, options)
-    assert answer.exit_code == 2 and answer.stdout == ""
-    errors = [line for line in answer.stderr.splitlines() if line.startswith("Error: ")]
-    assert len(errors) == 1 and message in errors[0]
-
-
 def test_a_policy_that_cannot_be_read_is_one_clear_line(tmp_path, monkeypatch):
     path = tmp_path / "rollout.npz"
     path.write_bytes(b"not a policy")

@@ -6,9 +6,8 @@ from random import Random
 
 import pytest
 
-from bench.match.record import GameRecord
-from bench.match.sprt import BOUND, ERROR, Hypotheses, SequentialTest, likeliest
-from bench.match.summary import render, summarise
+from bench.match.folder import GameRecord
+from bench.match.summary import BOUND, ERROR, Hypotheses, SequentialTest, likeliest, render, summarise
 
 SETTINGS = {"size": 9, "komi": 7.5, "rules": "chinese", "time": {"main_s": 0.0}}
 

@@ -1,13 +1,11 @@
 """The bench of starts: its lines, what a cold cache is, and an engine that does not answer."""
 
-import json
 import sys
 from pathlib import Path
 
-from click.testing import CliRunner
-
 import bench.speed.startup
 from bench.speed.startup import FIGURES, command, samples, seconds_of
+from tests.bench.lines import figures, refusal
 
 ENGINE = [sys.executable, str(Path(__file__).parents[1] / "data" / "gtp_engine.py")]
 
@@ -36,22 +34,19 @@ def test_a_cold_start_has_a_cache_of_its_own(monkeypatch):
 def test_every_figure_is_one_json_line(monkeypatch):
     found = {"warm": [[0.25, 2.0], [0.5, 3.0], [0.125, 4.0]], "cold": [[0.75, 100.0]]}
     monkeypatch.setattr(bench.speed.startup, "samples", lambda words, state, repeats: found[state])
-    lines = [json.loads(line) for line in CliRunner().invoke(command).stdout.splitlines()]
-    assert [line["name"] for line in lines] == FIGURES
-    assert [line["value"] for line in lines] == [0.25, 3.0, 0.75, 100.0]
-    assert {line["unit"] for line in lines} == {"s"}
+    lines = figures(command)
+    assert list(lines) == FIGURES
+    assert [line["value"] for line in lines.values()] == [0.25, 3.0, 0.75, 100.0]
+    assert {line["unit"] for line in lines.values()} == {"s"}
 
 
 def test_the_real_process_from_start_to_first_move():
     options = ["--only", "handshake/warm", "--only", "first_genmove/warm", "--weights", "none", "--size", "9"]
-    answer = CliRunner().invoke(command, [*options, "--repeats", "1"])
-    assert answer.exit_code == 0, answer.output
-    handshake, genmove = (json.loads(line) for line in answer.stdout.splitlines())
-    assert (handshake["name"], genmove["name"]) == ("handshake/warm", "first_genmove/warm")
-    assert 0 < handshake["value"] < genmove["value"]
+    found = figures(command, *options, "--repeats", "1")
+    assert list(found) == ["handshake/warm", "first_genmove/warm"]
+    assert 0 < found["handshake/warm"]["value"] < found["first_genmove/warm"]["value"]
 
 
 def test_an_engine_that_does_not_start_is_one_clear_line():
-    answer = CliRunner().invoke(command, ["--weights", "gone", "--only", "handshake/warm"])
-    assert answer.exit_code == 1 and answer.stdout == ""
-    assert "last words: Error: unknown network 'gone'" in answer.stderr
+    said = refusal(command, "--weights", "gone", "--only", "handshake/warm")
+    assert "last words: Error: unknown network 'gone'" in said

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.match.record import GameRecord
+from bench.match.folder import GameRecord
 from bench.match.summary import render, summarise, tally, to_json
 
 SETTINGS = {"size": 9, "komi": 7.5, "rules": "chinese", "time": {"main_s": 0.0}}

@@ -2,19 +2,19 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from engine.evaluation.calibration import by_move, calibration_error, histogram, reliability
 from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.rollout_values import rollout_values
-from engine.evaluation.value_errors import errors_beside
+from engine.evaluation.values import by_move, calibration_error, errors_beside, histogram, reliability
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
-from engine.nets.network import NetOutput
+from engine.nets.network import HEADS
 from engine.play.assembly import shipped_tables
 from engine.records.games import write_games
 from engine.records.schema import join
@@ -141,8 +141,7 @@ class Lacking(HashNetwork):
     def __init__(self, *missing, sizes=(2, 25)):
         super().__init__("keima-1", *sizes)
         self.missing = missing
-        has = {f"has_{head}": head not in missing for head in NetOutput._fields}
-        self.spec = type(self.spec)("lacking", "keima-1", *sizes, **has)
+        self.spec = replace(self.spec, name="lacking", heads=tuple(head for head in HEADS if head not in missing))
 
     def evaluate(self, planes, globals_):
         return super().evaluate(planes, globals_)._replace(**dict.fromkeys(self.missing))
@@ -258,7 +257,7 @@ def test_the_command_prints_tables_that_fit_and_draws_pictures(shard, tmp_path):
 def test_tables_fit_even_where_the_last_row_is_open():
     from rich.console import Console
 
-    from gtp.cli.evaluate_tables import tables_of
+    from gtp.cli.evaluate import tables_of
 
     row = {"positions": 50000, "value_mse": 0.999, "value_accuracy": 1.0}
     rolled = {"positions": 50000, "network": 1.234, "10": 1.234, "100": 1.234, "1000": 1.234}
@@ -314,8 +313,8 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
         (["--rollouts", 2, "--policy", "network=uniform"], "'network=uniform': expected NAME=uniform"),
         (["--rollouts", 2, "--policy", "uniform", "--policy", "uniform"], "with a name of its own"),
         (["--beside", "SMALL"], "network SMALL plays boards of 5 alone, not 9"),
-        (["--beside", "POLICY"], "network POLICY has no value to stand beside another's"),
-        (["--rollouts", 2, "--policy", "SMALL"], "network SMALL has no policy to play by"),
+        (["--beside", "POLICY"], "network POLICY has no value to compare"),
+        (["--rollouts", 2, "--policy", "SMALL"], "network SMALL has no policy"),
         (["--rollouts", 2, "--policy", "POLICY"], "network POLICY plays boards of 5 alone, not 9"),
     ],
 )

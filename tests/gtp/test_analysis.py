@@ -270,9 +270,9 @@ def test_the_deviation_of_the_score_is_told_of_moves_and_the_position(shared_net
 
 
 REFUSED = {
-    "kata-analyze b 5 x": "'x' is not understood, expected one of interval, minmoves, maxmoves, avoid, allow",
-    "kata-analyze green": "'green' is not understood",
-    "lz-analyze ownership true": "'ownership' is not understood",
+    "kata-analyze b 5 x": "'x' is unknown, expected one of interval, minmoves, maxmoves, avoid, allow",
+    "kata-analyze green": "'green' is unknown",
+    "lz-analyze ownership true": "'ownership' is unknown",
     "kata-analyze interval": "expected interval CENTISECONDS",
     "kata-analyze -1": "interval is -1, expected 0 or more",
     "kata-analyze interval soon": "'soon' is not a number",
@@ -285,10 +285,10 @@ REFUSED = {
     "lz-analyze allow b D4 1 allow w D4 1 allow b E4 1": "allow stands alone for its color",
     "kata-analyze allow w D4 1 avoid w D4 1": "allow stands alone for its color",
     "kata-analyze avoid b A1 1 allow b D4 1": "allow stands alone for its color",
-    "cgos-genmove_analyze b ownership true": "'ownership' is not understood",
+    "cgos-genmove_analyze b ownership true": "'ownership' is unknown",
     "kata-search": "expected kata-search COLOR",
     "kata-search_cancellable b 5": "expected kata-search_cancellable COLOR",
-    "kata-genmove_analyze b 5 5": "'5' is not understood",
+    "kata-genmove_analyze b 5 5": "'5' is unknown",
 }
 
 
@@ -354,4 +354,4 @@ def test_the_weights_decide_what_is_known_of_points_and_owners():
         engine.process.stdout.close()
         assert engine.process.wait(ANSWER_S) == 1
         # Before it, on a new machine, the news that kernels are being compiled.
-        assert b"".join(engine.errors).decode().endswith("keima: the replies are no longer read\n")
+        assert b"".join(engine.errors).decode().endswith("keima: the client no longer reads the replies\n")

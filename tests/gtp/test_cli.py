@@ -18,8 +18,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import Checked, option
 from gtp.cli.analysis import analysis
 from gtp.cli.arguments import NewFile
-from gtp.cli.crew import CrewOptions
-from gtp.cli.options import options_of
+from gtp.cli.options import CrewOptions, options_of
 from gtp.cli.play import gtp
 from gtp.cli.review import review
 from tests.conftest import ROOT
@@ -52,20 +51,20 @@ def test_switches_that_are_on_can_be_switched_off(words, on, off):
 
 def test_an_option_of_earlier_versions_is_answered_by_what_is_instead():
     answer = CliRunner().invoke(gtp, ["--reply-chance", "0.3"])
-    assert "reply-chance is no option any more: it is reply-probability now" in answer.output
+    assert "option reply-chance was removed: use reply-probability" in answer.output
     answer = CliRunner().invoke(gtp, ["--mercy", "0.3"])
     assert answer.exit_code == 2
-    assert "mercy is no option any more: rollouts are played to their end" in answer.output
+    assert "option mercy was removed: rollouts are played to the end" in answer.output
     for words in (
         ["--transpositions"],
         ["--no-transpositions", "--visits", "5"],
         ["--transpositions", "--visits", "5"],
     ):
-        assert "transpositions is no option any more: it gained nothing" in CliRunner().invoke(gtp, words).output
+        assert "option transpositions was removed: it gained nothing" in CliRunner().invoke(gtp, words).output
 
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "engine.system.crew.on_ray", None)
+    monkeypatch.setitem(sys.modules, "engine.system.on_ray", None)
     (wanted,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["ray"]
     said = f"^--ray needs Ray: pip install '{wanted}' beside Keima"
     with ExitStack() as stack, pytest.raises(ValueError, match=said):
@@ -107,12 +106,16 @@ def test_a_shipped_player_brings_its_options_to_commands_that_have_none_of_them(
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [
-        (match, ["--first", "a", "--second", "b", "--json", f"{__file__}/x.json"], "test_cli.py is no folder that"),
-        (regress, ["--engine", "a", "--json", f"{__file__}/x.json", __file__], "test_cli.py is no folder that"),
+        (
+            match,
+            ["--first", "a", "--second", "b", "--json", f"{__file__}/x.json"],
+            "test_cli.py is not a writable folder",
+        ),
+        (regress, ["--engine", "a", "--json", f"{__file__}/x.json", __file__], "test_cli.py is not a writable folder"),
         (match, ["--first", "a", "--second", "b", "--patience", "nan"], "nan is not in the range 1.0 or more"),
         (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range 1.0 or more"),
         (review, ["--out", "x", "--seconds", "nan", __file__], "nan is not in the range 0.0 to 86400.0"),
-        (gpu, ["--seconds", "nan"], "nan is not in the range 0.001 to 600.0"),
+        (gpu, ["--seconds", "nan"], "nan is not in the range 0.001 to 3600.0"),
         (inference, ["--seconds", "nan"], "nan is not in the range 0.001 to 3600.0"),
     ],
 )

@@ -25,10 +25,10 @@ FAILS = {
     "play b I5": "? invalid color or coordinate: 'I5' is no vertex: there is no column I, J follows H",
     "play b A0": "? invalid color or coordinate: 'A0' is no vertex of a 9x9 board",
     "play b K1": "? invalid color or coordinate: 'K1' is no vertex of a 9x9 board",
-    "play green D4": "? invalid color or coordinate: 'green' is no color, expected b or w",
+    "play green D4": "? invalid color or coordinate: 'green' is not a color, expected b or w",
     "play b resign": "? invalid color or coordinate: 'resign' is no vertex of a 9x9 board",
     "genmove": "? syntax error: expected genmove COLOR",
-    "genmove x": "? invalid color or coordinate: 'x' is no color, expected b or w",
+    "genmove x": "? invalid color or coordinate: 'x' is not a color, expected b or w",
     "undo": "? cannot undo",
     "fixed_handicap 1": "? invalid number of stones",
     "fixed_handicap 10": "? invalid number of stones",
@@ -41,11 +41,11 @@ FAILS = {
     "time_settings 1 2": "? syntax error: expected time_settings MAIN_TIME PERIOD STONES",
     "time_settings a b c": "? syntax error: 'a' is not a number",
     "kgs-time_settings": "? syntax error: expected kgs-time_settings KIND [NUMBERS...]",
-    "kgs-time_settings fischer 10 1": "? syntax error: 'fischer' is no kind of clock, expected one of none, absolute, "
-    "byoyomi, canadian",
+    "kgs-time_settings fischer 10 1": "? syntax error: 'fischer' is not a kind of clock, expected one of none, "
+    "absolute, byoyomi, canadian",
     "kgs-time_settings byoyomi 10 1": "? syntax error: expected byoyomi MAIN PERIOD PERIODS",
-    "kata-time_settings egg 3": "? syntax error: 'egg' is no kind of clock, expected one of none, absolute, byoyomi, "
-    "canadian, fischer, fischer-capped",
+    "kata-time_settings egg 3": "? syntax error: 'egg' is not a kind of clock, expected one of none, absolute, "
+    "byoyomi, canadian, fischer, fischer-capped",
     "kata-time_settings none 5": "? syntax error: expected none",
     "kata-time_settings fischer 10 nan": "? syntax error: 'nan' is not a number",
     "kata-time_settings fischer inf 1": "? syntax error: 'inf' is not a number",
@@ -57,8 +57,8 @@ FAILS = {
     "final_status_list": "? syntax error: expected final_status_list STATUS",
     "final_status_list sleeping": "? syntax error: 'sleeping' is no status, expected one of alive, dead, seki",
     "loadsgf": "? syntax error: expected loadsgf FILE [MOVE...]",
-    "loadsgf /nowhere.sgf": "? cannot load file: /nowhere.sgf is no file",
-    "loadsgf /": "? cannot load file: / is no file",
+    "loadsgf /nowhere.sgf": "? cannot load file: /nowhere.sgf is not a file",
+    "loadsgf /": "? cannot load file: / is not a file",
     "kata-set-rules": "? syntax error: expected kata-set-rules NAME or kata-set-rules {FLAGS}",
     "kata-set-rules egyptian": "? no rules are called 'egyptian', expected one of tromp-taylor, chinese, chinese-ogs, "
     "japanese, korean, aga, aga-button, new-zealand, goe, stone-scoring, ancient-territory",
@@ -103,7 +103,7 @@ def test_help_is_grouped_by_what_commands_are_for(ask):
     explained = [line.split(":")[0].split()[0] for line in lines if line.startswith("  ")]
     assert explained == ask("list_commands")[2:].split("\n")
     headings = [line for line in lines if not line.startswith("  ")]
-    assert "The game clock" in headings and len(set(headings)) == len(headings) > 10
+    assert "The game clock" in headings and len(set(headings)) == len(headings) > 5
     assert lines.index("The board, komi and handicap") < lines.index("  boardsize SIZE [HEIGHT]: " + BOARDSIZE)
     assert ask("help boardsize").split("\n")[0] == f"= boardsize SIZE [HEIGHT]: {BOARDSIZE}"
     assert ask("help undo") == "= undo: Take the last move back."
@@ -138,7 +138,7 @@ def test_a_position_takes_the_place_of_a_game(ask):
         "b A1 w A2 w B1": "? setup: a chain has no liberty",
         "b pass": "? setup: a point is not on the board",
         "b": "? syntax error: expected pairs of color and vertex",
-        "green D4": "? invalid color or coordinate: 'green' is no color, expected b or w",
+        "green D4": "? invalid color or coordinate: 'green' is not a color, expected b or w",
         "b Z9": "? invalid color or coordinate: 'Z9' is no vertex of a 9x9 board",
     }.items():
         assert ask(f"set_position {stones}") == message

@@ -11,9 +11,8 @@ import engine.system.jit
 import gtp.cli.doctor
 from engine.features.encoder import KEIMA
 from engine.nets.architectures.resnet import ResNet, ResNetShape
-from engine.nets.compute import verify
 from engine.nets.files.checkpoint import save_network
-from engine.nets.network import NetworkSpec
+from engine.nets.network import HEADS, NetworkSpec
 from gtp.cli.doctor import doctor
 from weights import entries, find_network
 
@@ -22,7 +21,7 @@ from weights import entries, find_network
 def tiny(tmp_path):
     """A network of random weights."""
     path = tmp_path / "tiny.safetensors"
-    spec = NetworkSpec("tiny", KEIMA.name, 7, 9, has_score=True, has_ownership=True)
+    spec = NetworkSpec("tiny", KEIMA.name, 7, 9, tuple(HEADS))
     save_network(path, ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8)), spec, {})
     return path
 
@@ -72,7 +71,7 @@ def test_a_network_that_is_not_there_and_a_package_that_is_missing_are_wrong(mon
     monkeypatch.setattr("importlib.metadata.version", version)
     text = run("--weights", "gone", status=1)
     assert "unknown network 'gone'" in " ".join(text.split()) and "sgfmill: install again" in text
-    assert "\n2 of " in text and text.endswith(" found wrong.\n")
+    assert "\n2 of " in text and text.endswith(" checks failed.\n")
 
 
 def test_a_cache_that_cannot_be_written_is_wrong_and_one_elsewhere_is_told(monkeypatch, tmp_path):
@@ -104,12 +103,12 @@ def test_a_shipped_file_that_is_damaged_is_wrong(monkeypatch):
     name, entry = next(iter(entries().items()))
     monkeypatch.setattr("gtp.cli.doctor.entries", lambda: {name: replace(entry, sha256="0" * 64)})
     (finding,) = gtp.cli.doctor._file(gtp.cli.doctor.FOLDER / entry.file)
-    assert finding.verdict == "WRONG" and "get it again" in finding.fix
+    assert finding.verdict == "WRONG" and "install it again" in finding.fix
 
 
 def test_a_device_that_computes_something_else_is_wrong(monkeypatch, tiny):
-    monkeypatch.setattr(verify, "LIMITS_16", dict.fromkeys(verify.LIMITS_16, -1.0))
-    monkeypatch.setattr(verify, "LIMITS_32", dict.fromkeys(verify.LIMITS_32, -1.0))
+    for name, head in HEADS.items():
+        monkeypatch.setitem(HEADS, name, head._replace(limit_16=-1.0, limit_32=-1.0))
     (finding,) = gtp.cli.doctor._self_test(tiny, "cpu")
     assert finding.verdict == "WRONG" and "--device cpu" in finding.fix
 

@@ -25,16 +25,16 @@ FAILS = {
     "gogui-setup b D4 w D4": "? setup: a point is named twice",
     "gogui-setup b pass": "? setup: a point is not on the board",
     "gogui-setup w A1 b A2 b B1": "? setup: a chain has no liberty",
-    "gogui-setup_player x": "? invalid color or coordinate: 'x' is no color, expected b or w",
+    "gogui-setup_player x": "? invalid color or coordinate: 'x' is not a color, expected b or w",
     "gogui-play_sequence b D4 w": "? syntax error: expected pairs of color and vertex",
     "gogui-play_sequence b D4 w D4": "? illegal move",
-    "keima-policy x": "? invalid color or coordinate: 'x' is no color, expected b or w",
+    "keima-policy x": "? invalid color or coordinate: 'x' is not a color, expected b or w",
 }
 
 
 @pytest.fixture(scope="module")
 def process():
-    with Engine("--seconds", "0.25", "--no-early-stop", "--seed", "3", "--live-graphics") as engine:
+    with Engine("--seconds", "0.25", "--no-early-stop", "--seed", "3") as engine:
         yield engine
 
 
@@ -205,6 +205,7 @@ def test_live_graphics_of_a_search(process, ask):
         return [drawing for drawing in b"".join(process.errors).decode().split("gogui-gfx:") if drawing]
 
     assert ask("kata-set-param seconds 600") == "="
+    ask("gogui-analyze_commands")
     for command, answer in (("genmove b", f"= {VERTEX}"), ("keima-pv", "= .*")):
         process.send(command + "\n")
         while drawn()[-1:] in ([], [" CLEAR\n"]):

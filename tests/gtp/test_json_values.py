@@ -5,13 +5,12 @@ import json
 import pytest
 
 from engine.config import SearchOptions
-from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, point_at
 from engine.go.position import META_N_MOVES, META_TO_MOVE
 from engine.go.rules import rules_named
 from gtp.json.query import KOMI, NO_RULES, RESTRICTIONS, SIZES, SQUARE, read_query
-from gtp.json.rules import parse_rules
 from gtp.json.settings import LEAST_SECONDS, Settings, override, read_config, read_pairs, unknown
-from gtp.json.values import VERTEX_PAIRS, FieldError, parse_line, to_line, vertex
+from gtp.json.values import VERTEX_PAIRS, FieldError, parse_line, parse_rules, to_line, vertex
 
 GOOD = {"id": "q", "moves": [["b", "C3"], ["w", "D4"]], "rules": "tromp-taylor", "boardXSize": 9, "boardYSize": 9}
 DEFAULTS = Settings(SearchOptions())
@@ -292,9 +291,9 @@ def test_other_rules_are_refused(given):
 
 
 def test_vertices_in_lower_case_and_from_the_top_left():
-    assert vertex("moves", "(3,15)", 19, True) == (3, 15)
-    assert vertex("moves", " q16 ", 19, True) == (15, 3)
-    assert vertex("moves", "pss", 19, True) is None
+    assert vertex("moves", "(3,15)", 19, True) == point_at(15, 3, 19)
+    assert vertex("moves", " q16 ", 19, True) == point_at(3, 15, 19)
+    assert vertex("moves", "pss", 19, True) == PASS
 
 
 def test_passes_may_be_left_out():

@@ -55,9 +55,7 @@ def test_a_folder_that_is_gone_is_one_line(tmp_path, command):
     words, pythonpath = [sys.executable, "-c", code, command], {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, cwd=folder, env=os.environ | pythonpath, capture_output=True, timeout=ANSWER_S)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.decode() == (
-        "Error: the folder in which keima was started is no longer there; change to another one and start it again\n"
-    )
+    assert done.stderr.decode() == ("Error: the working folder no longer exists; change to another and start again\n")
 
 
 @POSIX

@@ -181,6 +181,6 @@ def test_the_first_reader_of_a_pipe_may_leave():
     process.stdin.write(b"name\n")
     process.stdin.flush()
     assert process.wait(ANSWER_S) == 1
-    assert "the replies are no longer read" in process.stderr.read().decode()
+    assert "the client no longer reads the replies" in process.stderr.read().decode()
     for pipe in (process.stdin, process.stderr):
         pipe.close()

@@ -18,23 +18,23 @@ FAILS = {
     "kata-set-param visits -1": "? visits is -1, expected 0 to 1000000000",
     "kata-set-param visits 9999999999": "? visits is 9999999999, expected 0 to 1000000000",
     "kata-set-param maxTime nan": "? maxTime is nan, expected 0.0 to 86400.0 s",
-    "kata-set-param maxPlayouts 20": "? maxPlayouts is '20', expected 1125899906842624: there is no such thing in this "
-    "search",
+    "kata-set-param maxPlayouts 20": "? maxPlayouts is '20', expected 1125899906842624: the search has no "
+    "such parameter",
     "kata-set-param seconds nan": "? seconds is nan, expected 0.0 to 86400.0 s",
     "kata-set-param maxTime -1": "? maxTime is -1.0, expected 0.0 to 86400.0 s",
     "kata-set-param policy-only yes": '? policy-only is "yes", expected true or false',
     "kata-set-param move-choice best": '? move-choice is "best", expected visits or lcb',
     "kata-set-param memory 64": "? memory cannot change while the engine runs: restart keima gtp with --memory",
-    "kata-set-param weights x": "? weights is no parameter: restart keima gtp with --weights",
-    "kata-set-param chosenMoveTemperature 0.1": "? chosenMoveTemperature is no parameter: after "
+    "kata-set-param weights x": "? weights is not a parameter: restart keima gtp with --weights",
+    "kata-set-param chosenMoveTemperature 0.1": "? chosenMoveTemperature is not a parameter: after "
     "temperature-moves the best move is played; set chosenMoveTemperatureEarly",
-    "kata-get-param rules": "? rules is no parameter: use kata-set-rules",
-    "kata-set-param mercy 0.3": "? mercy is no option any more: rollouts are played to their end",
+    "kata-get-param rules": "? rules is not a parameter: use kata-set-rules",
+    "kata-set-param mercy 0.3": "? option mercy was removed: rollouts are played to the end",
     "kata-get-param": "? syntax error: expected kata-get-param NAME",
     "kata-set-param allowResignation no": "? syntax error: allowResignation is 'no', expected true or false",
-    "kata-set-params": '? syntax error: expected an object of JSON such as {"maxVisits":200}',
-    "kata-set-params [1]": '? syntax error: expected an object of JSON such as {"maxVisits":200}',
-    "kata-set-params {x": '? syntax error: expected an object of JSON such as {"maxVisits":200}',
+    "kata-set-params": '? syntax error: expected a JSON object such as {"maxVisits":200}',
+    "kata-set-params [1]": '? syntax error: expected a JSON object such as {"maxVisits":200}',
+    "kata-set-params {x": '? syntax error: expected a JSON object such as {"maxVisits":200}',
     'kata-set-params {"visits":true}': '? visits is "true", expected a whole number',
     'kata-set-params {"memory":64}': "? memory cannot change while the engine runs: restart keima gtp with --memory",
     "kata-get-param antiMirror": "? unknown parameter 'antiMirror', expected one that kata-list-params lists",
@@ -87,7 +87,7 @@ def test_what_katagos_search_has_besides_is_off_here(engine):
     name = "playoutDoublingAdvantage"
     assert engine.ask(f"kata-get-param {name}") == "= 0.0"
     assert engine.ask(f"kata-set-param {name} 0.0") == "="
-    refused = f"? {name} is '0.04', expected 0: there is no such thing in this search"
+    refused = f"? {name} is '0.04', expected 0: the search has no such parameter"
     assert engine.ask(f"kata-set-param {name} 0.04") == refused
     assert name not in engine.ask("kata-list-params").split()
 

@@ -12,8 +12,8 @@ from engine.features.encoder import ENCODERS
 from engine.insight.analyses import Analyses
 from engine.nets.fakes import HashNetwork
 from engine.play.assembly import Parts, new_server
-from gtp.analysing import Analysing
 from gtp.cli.review import review, thresholds_of
+from gtp.startup import Analysing
 
 GAME = b"(;SZ[5]KM[0]PB[Ann]C[ours];B[bb];W[dd];B[bd];W[db];B[cc])"
 OPTIONS = ("--weights", "none", "--visits", "10")

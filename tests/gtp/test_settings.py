@@ -4,6 +4,7 @@ import sys
 import tomllib
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from click.testing import CliRunner
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.config.declaration import help_text
+from gtp.cli import settings
 from gtp.cli.play import gtp
-from gtp.cli.settings import KINDS, chosen_file, edited, read_settings, render, toml_value, user_file, write_settings
+from gtp.cli.settings import KINDS, chosen_file, read_settings, render, toml_value, user_file, write_settings
 from tests.gtp.process import start
 from weights import FOLDER
 
@@ -135,30 +137,18 @@ def test_the_file_named_goes_before_the_variable_and_that_before_the_users_own(t
     assert printed(**home | {"KEIMA_CONFIG": "none"})["batch"] == 0
 
 
-@pytest.mark.parametrize(
-    ("platform", "variable", "rest"),
-    [
-        ("win32", "APPDATA", "keima/keima.toml"),
-        ("linux", "XDG_CONFIG_HOME", "keima/keima.toml"),
-        ("darwin", "HOME", "Library/Application Support/keima/keima.toml"),
-    ],
-)
-def test_every_platform_has_its_folder(tmp_path, monkeypatch, platform, variable, rest):
-    monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setenv(variable, str(tmp_path))
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert user_file() == tmp_path / rest
+def test_the_users_own_file_lies_in_the_config_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(settings, "user_folder", lambda kind: tmp_path / kind)
     monkeypatch.delenv("KEIMA_CONFIG")
-    assert chosen_file(None) == tmp_path / rest
+    assert user_file() == chosen_file(None) == tmp_path / "config" / "keima.toml"
     assert read_settings(user_file()) == {}
 
 
 def test_without_a_home_folder_there_is_no_file(monkeypatch):
-    def home():
+    def no_home(kind):
         raise RuntimeError("no home")
 
-    monkeypatch.setattr(Path, "home", home)
-    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(settings, "user_folder", no_home)
     monkeypatch.delenv("KEIMA_CONFIG")
     assert chosen_file(None) is None
 
@@ -233,7 +223,7 @@ def test_a_mistake_is_one_line_with_file_key_value_and_what_was_expected(file, t
 
 def test_bytes_that_are_no_text_and_files_that_cannot_be_read_are_told(tmp_path, file):
     file.write_bytes(b'rules = "\xff"')
-    with pytest.raises(ValueError, match="byte 9 is no UTF-8"):
+    with pytest.raises(ValueError, match="byte 9 is not UTF-8"):
         read_settings(file)
     with pytest.raises(ValueError, match="cannot be read"):
         read_settings(tmp_path)
@@ -340,21 +330,23 @@ def test_a_file_that_is_not_sound_is_left_alone(file, text):
     assert file.read_text() == text
 
 
-def test_a_value_in_a_form_we_do_not_edit_is_left_to_its_owner(file):
+def test_a_value_in_any_form_of_toml_is_replaced(file):
     file.write_text('weights = """default"""\n"bat\\u0063h" = 5\n')
-    with pytest.raises(ValueError, match="set it there yourself: batch = 16"):
-        write_settings(file, {"batch": 16})
-    assert "16" not in file.read_text()
+    write_settings(file, {"batch": 16})
+    assert read_settings(file) == {"weights": "default", "batch": 16}
 
 
 @given(st.dictionaries(st.sampled_from(["threads", "batch", "evaluators"]), st.integers(1, 99)))
-def test_edited_text_says_what_was_wanted_and_what_it_said_before(values):
-    text = edited(OWN, {name: str(value) for name, value in values.items()})
-    assert tomllib.loads(text) == tomllib.loads(OWN) | values
+def test_the_edited_file_holds_the_new_values_and_the_other_old_ones(values):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "keima.toml"
+        path.write_text(OWN)
+        write_settings(path, values)
+        assert tomllib.loads(path.read_text()) == tomllib.loads(OWN) | values
 
 
 def test_a_key_of_earlier_versions_is_told_and_left_out(tmp_path, capsys):
     path = tmp_path / "keima.toml"
     path.write_text("mercy = 0.0\nvisits = 7\n")
     assert read_settings(path) == {"visits": 7}
-    assert capsys.readouterr().err == f"{path}: mercy is no option any more: rollouts are played to their end\n"
+    assert capsys.readouterr().err == f"{path}: option mercy was removed: rollouts are played to the end\n"

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from gtp.cli import shadowing
+import gtp.cli as shadowing
 from gtp.cli.doctor import _packages
 from tests.gtp.process import ROOT
 

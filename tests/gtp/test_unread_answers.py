@@ -2,8 +2,8 @@
 
 import threading
 
-from gtp.json import start
-from gtp.json.start import Sender
+from gtp.cli import analysis as start
+from gtp.cli.analysis import Sender
 from tests.gtp.json_talk import ANSWER_S, QUERY, Talk
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import engine.nets.compute.verify
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.leela_zero import save_leela
+from engine.nets.network import HEADS
 from gtp.cli.weights import weights_group
 from tests.nets.models import toy
 from weights import DEFAULT, FOLDER, entries, places, players
@@ -110,16 +110,16 @@ def test_every_shipped_network_can_be_shown(name):
 
 def test_verify_says_that_a_sound_network_is_sound(zero):
     text = run("verify", zero / "leela", "--device", "cpu")
-    assert "leela on 19x19" in text and "float32" in text and "bfloat16" in text and "plays so" in text
-    assert "TOO FAR OFF" not in text and "eight views" in text
+    assert "leela on 19x19" in text and "float32" in text and "bfloat16" in text and "used for play" in text
+    assert "ERROR TOO LARGE" not in text and "eight symmetries" in text
     told = json.loads(run("verify", DEFAULT, "--device", "cpu", "--json"))
     assert [way["is_close"] for way in told["ways"]] == [True, True]
     assert set(told["symmetry_spread"]) == {"win rate", "score"}
 
 
 def test_verify_ends_with_status_1_where_something_is_too_far_off(zero, monkeypatch):
-    monkeypatch.setitem(engine.nets.compute.verify.LIMITS_32, "policy", -1.0)
-    assert run("verify", zero / "leela", "--device", "cpu", status=1).count("TOO FAR OFF") == 1
+    monkeypatch.setitem(HEADS, "policy", HEADS["policy"]._replace(limit_32=-1.0))
+    assert run("verify", zero / "leela", "--device", "cpu", status=1).count("ERROR TOO LARGE") == 1
 
 
 def test_find_lists_networks_below_folders(zero):

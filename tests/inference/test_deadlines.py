@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-import engine.inference.evaluators
+import engine.inference.server
 from engine.inference.server import CLOSE_S, InferenceServer, NetworkFailed
 from engine.inference.slots import State
 from engine.nets.compute.runner import PlainRunner
@@ -67,7 +67,7 @@ def test_numbers_that_are_none_are_an_error_whichever_head_gives_them(head):
     """Ownership of no numbers once made every position settled, and so a pass."""
     with InferenceServer(FailingNetwork(None, head), threads=1) as server:
         (request,) = submitted(server, 1)
-        with pytest.raises(NetworkFailed, match=f"network uniform: its outputs \\({head}\\) are no numbers"):
+        with pytest.raises(NetworkFailed, match=f"network uniform: its outputs \\({head}\\) are NaN or infinite"):
             server.wait(request)
 
 
@@ -133,7 +133,7 @@ class Preparing(PlainRunner):
 def test_a_gpus_evaluators_each_prepare_for_a_board_before_it_is_played_on(monkeypatch, capfd):
     """Graphs that are captured when a batch first needs them are captured on the clock."""
     say_once.cache_clear()
-    monkeypatch.setattr(engine.inference.evaluators, "new_runner", Preparing)
+    monkeypatch.setattr(engine.inference.server, "new_runner", Preparing)
     network = HashNetwork("test")
     network.merges = True
     with InferenceServer(network, max_batch=256) as server:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.inference.device_batch import Piece, cut, positions_of
+from engine.inference.device import Piece, cut, positions_of
 from engine.inference.slots import Request
 
 

@@ -31,7 +31,7 @@ def test_asking_gives_the_heads_there_are_as_arrays():
     planes = rng.integers(0, 2, (4, PLANES, SIZE, SIZE)).astype(np.float32)
     globals_ = rng.normal(0, 1, (4, GLOBALS)).astype(np.float32)
     expected = network.evaluate(torch.from_numpy(planes), torch.from_numpy(globals_))
-    network.spec = replace(network.spec, has_value=False, has_score=False)
+    network.spec = replace(network.spec, heads=("policy", "ownership"))
     with InferenceServer(network, threads=1) as server:
         output = server.ask(planes, globals_)
     np.testing.assert_array_equal(output.policy, expected.policy.numpy())
@@ -243,8 +243,8 @@ class Reload:
     ("networks", "line", "merges"),
     [
         ([Breaking(1000)], "its network has been loaded again", True),
-        ([RuntimeError("no such device"), HashNetwork("test")], "going on with the CPU", False),
-        ([Breaking(2), HashNetwork("test")], "going on with the CPU", False),
+        ([RuntimeError("no such device"), HashNetwork("test")], "continuing with the CPU", False),
+        ([Breaking(2), HashNetwork("test")], "continuing with the CPU", False),
     ],
 )
 def test_a_device_that_fails_is_replaced_and_nothing_is_lost(networks, line, merges, capfd):
@@ -282,7 +282,7 @@ def test_a_device_whose_numbers_are_lost_goes_on_in_32_bits(capfd):
         wait_for(server, requests)
         assert all(map(is_answered, requests))
     assert reload.exact == [True]
-    said = "cpu failed (its outputs (score) are no numbers): its network has been loaded again, in 32 bits"
+    said = "cpu failed (its outputs (score) are NaN or infinite): its network has been loaded again, in 32 bits"
     assert capfd.readouterr().err.splitlines() == [said]
 
 
@@ -300,9 +300,9 @@ def test_where_no_device_is_left_every_caller_is_told():
     reload = Reload(RuntimeError("lost"), ValueError("the file is gone"))
     with InferenceServer(Breaking(0), reload=reload) as server:
         (request,) = submitted(server, 2)
-        with pytest.raises(RuntimeError, match=r"memory access\), and the CPU cannot go on \(the file is gone\)"):
+        with pytest.raises(RuntimeError, match=r"memory access\), and the CPU cannot continue \(the file is gone\)"):
             server.wait(request)
-        with pytest.raises(RuntimeError, match="cannot go on"):
+        with pytest.raises(RuntimeError, match="cannot continue"):
             server.submit(request)
 
 
@@ -314,7 +314,7 @@ def test_other_devices_take_over_from_one_that_is_lost(capfd):
             requests = submitted(server, 4, 4, 4, 4)
             wait_for(server, requests)
             assert all(map(is_answered, requests))
-    assert "going on with cpu\n" in capfd.readouterr().err
+    assert "continuing with cpu\n" in capfd.readouterr().err
 
 
 def test_a_callers_mistake_is_not_the_devices():

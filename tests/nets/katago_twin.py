@@ -188,7 +188,7 @@ def values(network, x):
 
 
 def evaluate(network, planes, globals_, human=None, optimism=0.0):
-    """Everything KataGo tells, by the names of :class:`engine.nets.katago.heads.KataGoOutput`."""
+    """Everything KataGo tells, by the names of :class:`engine.nets.katago.model.KataGoOutput`."""
     x = trunk(network, planes.astype(np.float64), globals_.astype(np.float64), human)
     policy = policies(network, x)
     logits, scores, owners = values(network, x)
@@ -211,7 +211,7 @@ def evaluate(network, planes, globals_, human=None, optimism=0.0):
         value_error = np.sqrt(softplus(scores[4] / 2) ** 2 * value_by)
         score_error = np.sqrt(softplus(scores[5] / 2) ** 2 * score_by)
     return {
-        "policy_logits": policy[0] + (policy[1] - policy[0]) * optimism if len(policy) > 1 else policy[0],
+        "policy": policy[0] + (policy[1] - policy[0]) * optimism if len(policy) > 1 else policy[0],
         "win": win,
         "loss": loss,
         "no_result": no_result,

@@ -4,7 +4,7 @@ import torch
 
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.pair import AlphaGoPair
+from engine.nets.on_device import AlphaGoPair
 
 SHAPES = {
     "keima-resnet": {"planes": 5, "globals": 3, "blocks": 3, "channels": 8, "head_channels": 8, "value_hidden": 8},

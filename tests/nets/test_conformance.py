@@ -9,9 +9,9 @@ import torch
 
 from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
-from engine.nets.compute.adapter import PASS_GAP, TorchNetwork
+from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.files.checkpoint import load_model, save_network
-from engine.nets.network import RawHeads
+from engine.nets.network import PASS_GAP, RawHeads
 from engine.nets.on_device import load_network
 from tests.nets.models import CPU, NETWORKS, SHAPES, inputs, toy, toy_network
 
@@ -57,8 +57,7 @@ def test_outputs_have_their_shapes_types_and_ranges(name, reduced):
 def test_absent_heads_are_none_and_the_spec_says_so(name):
     network = toy_network(name)
     assert set(heads_of(network.evaluate(*inputs(name, 1)))) == HEADS[name]
-    for head in ("policy", "value", "score", "ownership"):
-        assert getattr(network.spec, f"has_{head}") == (head in HEADS[name])
+    assert set(network.spec.heads) == HEADS[name]
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -118,6 +117,21 @@ def test_any_number_of_threads_may_call_at_once(name):
         found = list(threads.map(lambda i: heads_of(network.evaluate(*batches[i % 4])), range(32)))
     for i, output in enumerate(found):
         torch.testing.assert_close(output, alone[i % 4], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+@pytest.mark.parametrize("name", ["keima-resnet", "alphago-zero", "alphago-policy+alphago-value"])
+def test_with_one_thread_of_torch_and_with_two_outputs_agree(name, reduced):
+    network, tensors, threads = toy_network(name, reduced=reduced), inputs(name, COUNT), torch.get_num_threads()
+    try:
+        found = []
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            found.append(heads_of(network.evaluate(*tensors)))
+    finally:
+        torch.set_num_threads(threads)
+    tolerance = 0.1 if reduced else 1e-5
+    torch.testing.assert_close(*found, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -184,10 +198,10 @@ def test_the_interface_shows_what_the_model_computes(name):
     assert isinstance(raw, RawHeads)
     output = TorchNetwork(model, new_spec(model, "toy"), CPU, reduced=False).evaluate(planes, globals_)
     expected = {
-        "policy": raw.policy_logits,
-        "value": None if raw.value_logit is None else raw.value_logit.tanh(),
+        "policy": raw.policy,
+        "value": None if raw.value is None else raw.value.tanh(),
         "score": raw.score,
-        "ownership": None if raw.ownership_logit is None else raw.ownership_logit.tanh(),
+        "ownership": None if raw.ownership is None else raw.ownership.tanh(),
     }
     for head, values in heads_of(output).items():
         points = expected[head].shape[1] if head == "policy" else None

@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from engine.nets.architectures.registry import new_spec
-from engine.nets.compute import cuda
+from engine.nets.compute import runner as cuda
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.compute.cuda import ROWS, CudaRunner, fill, release_memory, rows_for
 from engine.nets.compute.precision import learns_in_bfloat16, reduced_dtype
-from engine.nets.compute.runner import PlainRunner, is_out_of_memory
+from engine.nets.compute.runner import ROWS, CudaRunner, PlainRunner, fill, is_out_of_memory, release_memory, rows_for
 from engine.nets.network import NetOutput
 from tests.nets.models import inputs, toy, toy_network
 
@@ -97,7 +96,7 @@ def test_graphs_that_memory_does_not_hold_lower_the_limit(monkeypatch):
 
 
 def test_nothing_waits_for_the_whole_device_while_a_graph_is_captured(monkeypatch):
-    """CUDA would end the capture: :data:`engine.nets.compute.cuda._CAPTURING`."""
+    """CUDA would end the capture: :data:`engine.nets.compute.runner._CAPTURING`."""
     were_held = []
     for name in ("synchronize", "empty_cache"):
         monkeypatch.setattr(torch.cuda, name, lambda *_: were_held.append(cuda._CAPTURING.locked()))

@@ -9,8 +9,7 @@ import torch
 from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.precision import reduced_dtype
 from engine.nets.files.header import expected_input
-from engine.nets.katago.human import DEFAULT_PROFILE, RANKS, profile_values
-from engine.nets.katago.load import load_katago
+from engine.nets.katago.model import DEFAULT_PROFILE, RANKS, load_katago, profile_values
 from engine.nets.network import RawHeads
 from tests.nets import katago_twin
 from tests.nets.katago_files import IDENTITY, MISH, RELU, SILU, random_network, written
@@ -74,7 +73,7 @@ def expected(network, planes, globals_, optimism=0.0):
 def test_every_output_is_what_the_twin_says(name, tmp_path):
     model, spec, record = load_katago(saved(tmp_path, NETWORKS[name]))
     assert (spec.name, spec.encoder, spec.min_size, spec.max_size) == ("tiny-b1c6", "katago-v7", 2, 19)
-    assert spec.has_policy and spec.has_value and spec.has_score and spec.has_ownership
+    assert "policy" in spec.heads and "value" in spec.heads and "score" in spec.heads and "ownership" in spec.heads
     assert record["version"] == NETWORKS[name]["version"]
     for size in (2, 7):
         planes, globals_ = inputs(3, size)
@@ -103,11 +102,11 @@ def test_heads_for_the_search_agree_with_all_that_is_told(name, tmp_path):
     with torch.no_grad():
         heads, told = model(planes, globals_), model.raw(planes, globals_, 0.7)
     assert isinstance(heads, RawHeads)
-    torch.testing.assert_close(heads.value_logit.tanh(), told.win - told.loss)
+    torch.testing.assert_close(heads.value.tanh(), told.win - told.loss)
     torch.testing.assert_close(heads.score, told.lead)
-    torch.testing.assert_close(heads.ownership_logit.tanh(), told.ownership)
+    torch.testing.assert_close(heads.ownership.tanh(), told.ownership)
     if "human" not in name:
-        torch.testing.assert_close(heads.policy_logits, told.policy_logits)
+        torch.testing.assert_close(heads.policy, told.policy)
 
 
 def test_values_near_the_ends_keep_their_logit(tmp_path):
@@ -117,7 +116,7 @@ def test_values_near_the_ends_keep_their_logit(tmp_path):
     bias["weight"][:] = 40, -40, -30
     model, *_ = load_katago(saved(tmp_path, network))
     with torch.no_grad():
-        logits = model(*inputs(2, 5)).value_logit
+        logits = model(*inputs(2, 5)).value
     # Odds of e^80 without a result; with one, what is not won is half of e^-30 / e^40.
     assert logits.tolist() == pytest.approx([40.0, (70 + np.log(2)) / 2], rel=1e-5)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.nets.katago.blocks import MAX_DEPTH
-from engine.nets.katago.load import load_katago
+from engine.nets.katago.model import load_katago
 from tests.memory import at_most_mib
 from tests.nets.katago_files import SILU, random_network, written
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.katago.load import load_katago
-from engine.nets.katago.model import ROOT_OPTIMISM
+from engine.nets.katago.model import ROOT_OPTIMISM, load_katago
 from tests.references import rows
 
 pytestmark = pytest.mark.shared
@@ -83,7 +82,7 @@ def test_all_outputs_are_katagos(name, step, load, features, shared_path):
         with torch.no_grad():
             told = model.raw(*features[row["id"]])
         assert row["policyOptimism"] == ROOT_OPTIMISM
-        assert policy_error(told.policy_logits, row) < 2e-5
+        assert policy_error(told.policy, row) < 2e-5
         numbers = {field: values.numpy() for field, values in told._asdict().items()}
         white = side(row)
         win, loss = ("win", "loss") if white == 1 else ("loss", "win")
@@ -105,7 +104,7 @@ def test_policies_are_katagos_at_any_optimism(optimism, load, features, shared_p
     for row in rows(shared_path / "refs" / f"{NETS[2]}.jsonl.gz")[::16]:
         with torch.no_grad():
             told = model.raw(*features[row["id"]], optimism)
-        assert policy_error(told.policy_logits, row[f"policyOptimism{optimism}"]) < 2e-5
+        assert policy_error(told.policy, row[f"policyOptimism{optimism}"]) < 2e-5
 
 
 @pytest.mark.parametrize("name", [NETS[0], pytest.param(NETS[2], marks=pytest.mark.slow)])
@@ -119,9 +118,9 @@ def test_katago_sees_symmetries_as_flips_and_then_a_transposition(name, load, fe
             turned = planes.flip(axes)
             with torch.no_grad():
                 told = model.raw(turned.transpose(2, 3) if symmetry & 4 else turned, globals_)
-            moves = told.policy_logits[:, :-1].view(1, 1, *planes.shape[2:])
+            moves = told.policy[:, :-1].view(1, 1, *planes.shape[2:])
             moves = (moves.transpose(2, 3) if symmetry & 4 else moves).flip(axes)
-            logits = torch.cat([moves.flatten(1), told.policy_logits[:, -1:]], dim=1)
+            logits = torch.cat([moves.flatten(1), told.policy[:, -1:]], dim=1)
             assert policy_error(logits, view) < 2e-5
             assert abs(side(row) * float(told.lead[0]) - view["whiteLead"]) < 0.003
 

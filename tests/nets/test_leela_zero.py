@@ -90,7 +90,7 @@ def lively(architecture, **shape):
         policy, value, *_ = model(planes, globals_)
         model.policy_out.weight *= 2.0 / policy.std(dim=1).mean()
         model.value_out.weight *= 0.8 / value.std()
-        model.value_out.bias.copy_(-model(planes, globals_).value_logit.mean() + model.value_out.bias)
+        model.value_out.bias.copy_(-model(planes, globals_).value.mean() + model.value_out.bias)
     return model
 
 

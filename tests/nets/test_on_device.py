@@ -14,7 +14,7 @@ from engine.nets.architectures.alphago import AlphaGoPolicy
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.precision import differences, excess
-from engine.nets.compute.written import WrittenNetwork
+from engine.nets.compute.program import CompiledNetwork
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetOutput
 from engine.nets.notices import say_once
@@ -72,11 +72,11 @@ def test_errors_are_told_in_win_rate_and_probability():
     expected = {"win rate": 0.05, "policy": 1 / (1 + 2.718281828**-1) - 0.5}
     assert differences(exact, rough) == pytest.approx(expected, abs=1e-6)
     assert excess(exact, exact) == ""
-    assert "win rates move by 0.050" in excess(exact, rough)
-    assert excess(exact, exact._replace(value=torch.tensor([torch.nan]))) == "outputs are no numbers (win rate)"
+    assert "policy moves by 0.231 and win rate moves by 0.050" in excess(exact, rough)
+    assert excess(exact, exact._replace(value=torch.tensor([torch.nan]))) == "outputs are NaN or infinite (win rate)"
     exact = exact._replace(score=torch.tensor([1.0]))
     assert excess(exact, exact._replace(score=torch.tensor([9.0]))) == ""
-    assert excess(exact, exact._replace(score=torch.tensor([torch.inf]))) == "outputs are no numbers (score)"
+    assert excess(exact, exact._replace(score=torch.tensor([torch.inf]))) == "outputs are NaN or infinite (score)"
 
 
 def samples_of_3(encoder: str, size: int):
@@ -135,7 +135,7 @@ def test_kernels_of_ours_that_are_wrong_here_are_left(wrong_at, monkeypatch, tmp
     load = partial(load_network, tmp_path / "toy.safetensors", "cpu", samples_of_3)
     assert not load().is_plain
     assert capfd.readouterr().err == ""
-    run = WrittenNetwork.run
+    run = CompiledNetwork.run
 
     def wrong(self, planes, globals_):
         right = run(self, planes, globals_)
@@ -143,7 +143,7 @@ def test_kernels_of_ours_that_are_wrong_here_are_left(wrong_at, monkeypatch, tmp
             return right
         return {name: values + 0.5 * torch.rand_like(values) for name, values in right.items()}
 
-    monkeypatch.setattr(WrittenNetwork, "run", wrong)
+    monkeypatch.setattr(CompiledNetwork, "run", wrong)
     assert load().is_plain
     assert capfd.readouterr().err.startswith("network toy runs slowly: our own kernels compute it wrongly here")
 

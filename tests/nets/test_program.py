@@ -8,16 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import engine.nets.compute.written
 from engine.nets.architectures.registry import new_spec
-from engine.nets.compute import program_kernels as kernels
+from engine.nets.compute import program as kernels
 from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.lanes import WIDTH
-from engine.nets.compute.pooling import pooled, pooled_by_size
-from engine.nets.compute.program import ACTIVATIONS, Before, Program, Unwritable
+from engine.nets.compute.program import ACTIVATIONS, Before, Program, Unwritable, pooled, pooled_by_size
 from engine.nets.compute.runner import new_runner
-from engine.nets.compute.winograd import TILES
-from engine.nets.compute.winograd_tiles import tile_side
+from engine.nets.compute.winograd import TILES, tile_side
 from tests.nets.models import CPU, inputs, toy
 
 
@@ -127,7 +124,7 @@ def test_more_boards_than_one_group_of_tiles(size):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_many_boards_go_through_in_parts(threads, monkeypatch):
-    monkeypatch.setattr(engine.nets.compute.written, "MOST_BOARDS", 4)
+    monkeypatch.setattr(kernels, "MOST_BOARDS", 4)
     layer, x = nn.Conv2d(8, 8, 3, padding=1), torch.randn(11, 8, 5, 5)
     with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as alone:
         found = alone.submit(outputs, lambda program: program.convolution(layer, program.planes), x).result()
@@ -194,7 +191,7 @@ def test_one_kernel_serves_all_types_and_layouts():
     for planes in (x[:, :12], x[:, :12].double(), x[:, :12].contiguous(memory_format=torch.channels_last)):
         found = outputs(lambda program: program.convolution(layer, program.planes), planes, torch.zeros(3, 4)[:, ::2])
         torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-4)
-    assert len(kernels.run.signatures) == 1
+    assert len(kernels.run_program.signatures) == 1
 
 
 def new_resnet(**shape):

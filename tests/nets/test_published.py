@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from engine.nets.architectures.alphago_zero import ConvNorm, folded
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.network import NetworkSpec
-from engine.nets.pair import AlphaGoPair
+from engine.nets.on_device import AlphaGoPair
 from tests.nets import twin
 from tests.nets.models import inputs, toy, toy_network
 
@@ -102,9 +102,9 @@ def test_each_point_has_a_bias_of_its_own():
     model = toy("alphago-policy")
     planes, globals_ = inputs("alphago-policy", 1)
     with torch.no_grad():
-        before = model(planes, globals_).policy_logits
+        before = model(planes, globals_).policy
         model.point_bias[10] += 3.0
-        moved = model(planes, globals_).policy_logits - before
+        moved = model(planes, globals_).policy - before
     assert moved[0, 10] == pytest.approx(3.0, abs=1e-5)
     assert moved.abs().sum() == pytest.approx(3.0, abs=1e-4)
 
@@ -116,7 +116,7 @@ def test_the_signal_keeps_its_size_through_thirteen_plain_layers():
     scales = []
     for layer in model.layers:
         layer.register_forward_hook(lambda _layer, _inputs, output: scales.append(output.std().item()))
-    logits = model(planes, globals_).policy_logits
+    logits = model(planes, globals_).policy
     assert min(scales) > 0.2 and max(scales) < 2.0
     assert 0.05 < logits.std() < 2.0
 
@@ -133,10 +133,10 @@ def test_published_networks_learn_a_batch_by_plain_gradient_descent(name):
     for _ in range(60):
         raw = model(planes, globals_)
         loss = torch.zeros(())
-        if raw.policy_logits is not None:
-            loss = loss + F.cross_entropy(raw.policy_logits, moves)
-        if raw.value_logit is not None:
-            loss = loss + (raw.value_logit.tanh() - results).square().mean()
+        if raw.policy is not None:
+            loss = loss + F.cross_entropy(raw.policy, moves)
+        if raw.value is not None:
+            loss = loss + (raw.value.tanh() - results).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -174,6 +174,6 @@ def test_a_pair_of_anything_else_is_refused():
         with pytest.raises(ValueError, match=r"^toy\+toy: encoders .* expected a policy") as caught:
             AlphaGoPair(*wrong)
         assert "\n" not in str(caught.value)
-    value.spec = NetworkSpec("other", "alphago-49", 9, 9, has_policy=False)
+    value.spec = NetworkSpec("other", "alphago-49", 9, 9, ("value",))
     with pytest.raises(ValueError, match="boards of 7 to 7 and of 9 to 9"):
         AlphaGoPair(policy, value)

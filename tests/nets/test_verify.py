@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-import engine.nets.compute.verify
+import engine.nets.on_device
 from engine.features.encoder import sample_inputs
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.precision import differences
-from engine.nets.compute.verify import board_sizes, symmetry_spread, verify
 from engine.nets.network import NetOutput
+from engine.nets.on_device import board_sizes, symmetry_spread, verify
 from tests.nets.models import CPU, SHAPES, inputs, toy
 
 
@@ -41,7 +41,7 @@ def test_a_device_that_computes_something_else_is_found_out(wrong, network, monk
             output = super().evaluate(planes, globals_)
             return output._replace(value=output.value + wrong) if planes.shape[2] == 11 else output
 
-    monkeypatch.setattr(engine.nets.compute.verify, "TorchNetwork", Wrong)
+    monkeypatch.setattr(engine.nets.on_device, "TorchNetwork", Wrong)
     exact, _ = verify(*network, [CPU], samples)
     assert not exact.is_close and exact.errors["win rate"] > 0.04 and exact.errors["policy"] < 1e-4
 
@@ -76,6 +76,6 @@ def test_the_spread_over_symmetries_is_that_of_turned_positions():
     for turns in range(4):
         for turned in (np.rot90(planes, turns, (2, 3)), np.rot90(planes, turns, (2, 3))[:, :, ::-1]):
             with torch.no_grad():
-                values.append(model(torch.from_numpy(turned.copy()), None).value_logit.tanh().numpy())
+                values.append(model(torch.from_numpy(turned.copy()), None).value.tanh().numpy())
     assert spread == {"win rate": pytest.approx(np.std(values, axis=0).mean() / 2, rel=1e-4)}
     assert spread["win rate"] > 1e-4 and SHAPES["alphago-zero"]["size"] == 7

@@ -9,6 +9,7 @@ from torch import nn
 import engine.nets.compute.precision
 import engine.nets.compute.winograd_learning
 import engine.train.shards
+from engine.nets.compute.winograd import tile_side
 from engine.nets.compute.winograd_learning import (
     TILES_LEARNT,
     LearningConvolution,
@@ -16,7 +17,6 @@ from engine.nets.compute.winograd_learning import (
     one_torch_thread,
     with_learning_winograd,
 )
-from engine.nets.compute.winograd_tiles import tile_side
 from tests.nets.models import CPU, inputs, toy
 from tests.train.trainers import new_trainer
 

@@ -12,7 +12,7 @@ from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, to_vertex
 from engine.insight.raw_outputs import evaluation_for
 from engine.nets.fakes import HashNetwork
-from engine.nets.network import NetworkSpec
+from engine.nets.network import NetOutput, NetworkSpec
 from engine.nets.notices import say_once
 from engine.play.backend import warn_of_komi
 from engine.play.clock import absolute, fischer, move_limits
@@ -346,19 +346,17 @@ def test_warming_up_leaves_a_new_game(make_player):
 class Lacking(HashNetwork):
     """A network without some heads."""
 
-    def __init__(self, **heads):
+    def __init__(self, *heads):
         super().__init__(KEIMA.name)
-        self.spec = replace(self.spec, name="lacking", **heads)
+        self.spec = replace(self.spec, name="lacking", heads=heads)
 
     def evaluate(self, planes, globals_):
         output = super().evaluate(planes, globals_)
-        return output._replace(
-            policy=output.policy if self.spec.has_policy else None, value=output.value if self.spec.has_value else None
-        )
+        return NetOutput(**{name: getattr(output, name) for name in self.spec.heads})
 
 
 def test_without_values_rollouts_judge(make_player, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking(has_value=False))
+    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking("policy", "score", "ownership"))
     player = position(make_player(network=tmp_path, rules="tromp-taylor", komi=6.5), DEAD_STONES, BLACK)
     player.genmove(BLACK)
     assert player.last_genmove_report.evaluations > 0
@@ -367,14 +365,14 @@ def test_without_values_rollouts_judge(make_player, monkeypatch, tmp_path):
 
 def test_one_lost_rollout_is_no_reason_to_resign(make_player, monkeypatch, tmp_path):
     """Without search and without values a move rests on a single rollout, which is won or lost."""
-    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking(has_value=False))
+    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking("policy", "score", "ownership"))
     player = make_player(PlayOptions(policy_only=True, resign_count=1), network=tmp_path)
     for n in range(60):
         assert player.genmove(BLACK if n % 2 == 0 else WHITE) != RESIGN
 
 
 def test_a_network_without_a_policy_is_refused_where_patterns_may_not_stand_in(make_player, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking(has_policy=False))
+    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking("value", "score", "ownership"))
     with pytest.raises(ValueError, match="network lacking has no policy: it cannot play without learnt"):
         make_player(network=tmp_path, uniform_rollouts=True)
 

@@ -158,7 +158,7 @@ def test_where_the_network_hangs_a_tree_that_there_is_gives_the_move(make, netwo
     assert player.last_genmove_report.has_values
 
 
-FAULTS = {"error": "out of order", **dict.fromkeys(("policy", "value", "score", "ownership"), "are no numbers")}
+FAULTS = {"error": "out of order", **dict.fromkeys(("policy", "value", "score", "ownership"), "are NaN or infinite")}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

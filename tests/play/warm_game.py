@@ -15,7 +15,7 @@ from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.features.encoder import ENCODERS, kernel_of
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
-from engine.nets.compute.program_kernels import LINE
+from engine.nets.compute.program import LINE
 from engine.play import ahead
 from engine.play.keeper import Purpose
 from engine.search.report import Watcher

@@ -168,7 +168,7 @@ def test_held_out_games_that_are_too_few_to_measure_on_are_said(tmp_path, archiv
         games = json.loads((tmp_path / f"out{len(more)}" / "manifest.json").read_text(encoding="utf-8"))["games"]
         assert games["validation"] == 1 and games["test"] >= 10
         told = [line for line in answer.stderr.splitlines() if "too few" in line]
-        expected = "1 game in validation.npz.xz: too few to measure on; give a larger --validation-share than 0.05"
+        expected = "1 game in validation.npz.xz: too few to measure on; increase --validation-share from 0.05"
         assert told == [f"{expected}, or more games"]
     assert "no test.npz.xz: too few" in data("build", archive, "--out", tmp_path / "none", "--size", 9).stderr
 

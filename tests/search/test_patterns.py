@@ -83,7 +83,7 @@ class Judge(HashNetwork):
 
     def __init__(self):
         super().__init__(KEIMA.name)
-        self.spec = replace(self.spec, has_policy=False)
+        self.spec = replace(self.spec, heads=("value", "score", "ownership"))
 
     def evaluate(self, planes, globals_):
         return super().evaluate(planes, globals_)._replace(policy=None)

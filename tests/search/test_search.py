@@ -16,7 +16,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.fakes import HashNetwork
-from engine.nets.network import NetworkSpec
+from engine.nets.network import HEADS, NetworkSpec
 from engine.play.assembly import shipped_patterns
 from engine.search.move_filter import only, without
 from engine.search.report import Watcher
@@ -35,7 +35,7 @@ def tiny_network() -> TorchNetwork:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn_like(parameter) * 0.2)
-    return TorchNetwork(model, NetworkSpec("tiny", KEIMA.name, 7, 19, True, True), torch.device("cpu"))
+    return TorchNetwork(model, NetworkSpec("tiny", KEIMA.name, 7, 19, tuple(HEADS)), torch.device("cpu"))
 
 
 NETWORKS = {
@@ -92,7 +92,7 @@ def test_the_same_tree_grows_from_what_the_cache_holds():
     """With a policy of many near-equals, as of a network that has hardly learned."""
     torch.manual_seed(4)
     model = ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8))
-    network = TorchNetwork(model, NetworkSpec("tiny", KEIMA.name, 7, 19, True, True), torch.device("cpu"))
+    network = TorchNetwork(model, NetworkSpec("tiny", KEIMA.name, 7, 19, tuple(HEADS)), torch.device("cpu"))
     with InferenceServer(network, cache_mib=8, threads=1) as server:
         search = Search(SearchOptions(threads=1, seed=7), server, KEIMA)
         search.set_position(random_game(9, 20, seed=4).position)

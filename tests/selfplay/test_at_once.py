@@ -6,7 +6,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-import gtp.cli.data_play
+import gtp.cli.bulk
 from engine.nets.fakes import HashNetwork
 from engine.selfplay.bulk import BulkJob
 from engine.selfplay.label_job import LabelJob
@@ -39,7 +39,7 @@ class Counted(HashNetwork):
 
 def test_the_command_asks_for_as_many_positions_at_once_as_it_was_told(tmp_path, monkeypatch, tiny_network):
     network = Counted()
-    monkeypatch.setattr(gtp.cli.data_play, "load_network", lambda *_: network)
+    monkeypatch.setattr(gtp.cli.bulk, "load_network", lambda *_: network)
     words = ["--out", str(tmp_path / "out"), "--size", "5", "--games", "1000", "--limit", "2", "--threads", "1"]
     done = CliRunner().invoke(main, ["data", "play", str(tiny_network), *words, "--at-once", str(AT_ONCE)])
     assert done.exit_code == 0, done.output

@@ -17,7 +17,7 @@ from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay, BulkWorker
 from engine.selfplay.plan import FORMAT, BulkOptions, Plan
 from engine.selfplay.table import NEVER, fill_state
 from engine.selfplay.variety import Komi, Variety
-from engine.system.crew.job import Away, Opened
+from engine.system.crew import Away, Opened
 from engine.system.files import alone_in
 from engine.system.run_folder import read_blocks
 from engine.train.ranks import Ranks

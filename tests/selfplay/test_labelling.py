@@ -27,12 +27,11 @@ from engine.selfplay.label_rows import new_rows, pack_rows, unpack_rows
 from engine.selfplay.labelling import Labelling, check_out
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.variety import Komi, Variety
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Opened
+from engine.system.crew import Away, Here, Opened
 from engine.train.batches import label_rules
 from engine.train.teacher import Teacher
 from gtp.cli import main
-from gtp.cli.label import _game_shards
+from gtp.cli.bulk import _game_shards
 from tests.train.made import made_games
 
 RULES = ((RULE_SETS["chinese"], 1.0), (RULE_SETS["japanese"], 1.0))

@@ -74,7 +74,7 @@ def test_a_network_that_cannot_play_so_is_one_line(server):
     with InferenceServer(UniformNetwork("alphago-48", 5, 7), threads=1) as small:
         with pytest.raises(ValueError, match="network uniform plays boards of 5 to 7, not 9"):
             policy_values(small, games, rows, rows, 2, 2, 1)
-        small.spec = type(small.spec)("blind", "alphago-48", 5, 9, has_policy=False)
+        small.spec = type(small.spec)("blind", "alphago-48", 5, 9, ("value",))
         with pytest.raises(ValueError, match="network blind has no policy to play by"):
             policy_values(small, games, rows, rows, 2, 2, 1)
 

@@ -139,7 +139,7 @@ def test_a_foreign_or_damaged_state_is_one_line(start, tmp_path):
     state = tmp_path / "out" / STATE
     for content in (b"", b"nothing", state.read_bytes()[:200]):
         state.write_bytes(content)
-        with pytest.raises(ValueError, match="no run can go on from this") as error:
+        with pytest.raises(ValueError, match="no run can resume here") as error:
             run(start, tmp_path / "out", 2)
         assert "\n" not in str(error.value)
 
@@ -173,4 +173,4 @@ def test_a_komi_that_the_network_does_not_know_is_refused(tmp_path):
 def test_a_baseline_needs_a_value(start, tmp_path):
     words = ["train", "reinforce", str(start), "--out", str(tmp_path / "out"), "--size", "5"]
     done = CliRunner().invoke(main, [*words, "--baseline", str(start)])
-    assert done.exit_code == 1 and "has no value to be a baseline" in done.stderr
+    assert done.exit_code == 1 and "has no value to use as a baseline" in done.stderr

@@ -245,7 +245,7 @@ def test_fast_searches_are_not_larger_than_full_ones():
 
 def test_a_network_without_a_value_is_refused(group):
     network = HashNetwork("keima-1")
-    network.spec = replace(network.spec, has_value=False)
+    network.spec = replace(network.spec, heads=("policy",))
     with pytest.raises(ValueError, match="network hash has no value to search by"):
         group(PLAIN, network=network)
 

@@ -17,7 +17,7 @@ from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_match import MatchGroup, MatchPlayer, match_options, outcome_of
 from engine.selfplay.search_match_job import SearchMatchJob, match_away, match_here, play_match
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.system.crew.job import Away
+from engine.system.crew import Away
 
 
 def played(players, options, games, at_once, stopped=None):

@@ -16,7 +16,7 @@ from engine.records.search_rows import SEARCH_ROWS, read_search_rows, write_sear
 from engine.selfplay.search_games import Origin, SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay, played_here
-from engine.system.crew.job import Away
+from engine.system.crew import Away
 
 OPTIONS = SearchPlayOptions(size=3, visits=12, fast_visits=4, full_share=0.5, komi=2.0)
 

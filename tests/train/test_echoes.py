@@ -8,8 +8,8 @@ import torch
 
 from engine.features.encoder import KEIMA
 from engine.features.symmetry import symmetry_table
-from engine.train.batches import OF_BOARDS, OF_MOVES, BatchBuilder
-from engine.train.echoes import SPAN, Echoes, batch_of, turned
+from engine.train.batches import OF_BOARDS, OF_MOVES, BatchBuilder, turned
+from engine.train.dataset import SPAN, Echoes, batch_of
 from tests.train.made import made_games
 
 

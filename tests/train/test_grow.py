@@ -43,10 +43,10 @@ def test_a_network_grows_outputs_for_the_reply():
     small = trained(SMALL)
     large = grown(small, ResNetShape(**(vars(SMALL) | {"reply": 1})))
     planes, globals_ = torch.rand(2, 5, 9, 9), torch.rand(2, 3)
-    assert large.train()(planes, globals_).reply_logits.shape == (2, 82)
+    assert large.train()(planes, globals_).reply.shape == (2, 82)
     for before, after in zip(small(planes, globals_)[:4], large.eval()(planes, globals_)[:4], strict=True):
         torch.testing.assert_close(after, before)
-    assert large(planes, globals_).reply_logits is None
+    assert large(planes, globals_).reply is None
 
 
 def test_a_network_of_keima_1_goes_on_as_one_of_keima_2():

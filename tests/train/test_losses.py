@@ -27,7 +27,7 @@ def targets(**values):
 
 def test_policy_is_the_cross_entropy_with_the_target():
     logits = torch.tensor([[1.0, 0, 0, 0, 0], [0, 2.0, 0, 0, 0]])
-    _, parts = combined_loss(RawHeads(policy_logits=logits), targets(), TrainOptions())
+    _, parts = combined_loss(RawHeads(policy=logits), targets(), TrainOptions())
     first = math.log(math.e + 4) - 1
     second = math.log(math.e**2 + 4) - 1
     assert parts["policy"].item() == pytest.approx((first + second) / 2, rel=1e-5)
@@ -35,7 +35,7 @@ def test_policy_is_the_cross_entropy_with_the_target():
 
 def test_passes_count_nothing_for_a_network_without_that_output():
     passing = targets(policy=[[0.0, 0, 0, 0, 1], [1.0, 0, 0, 0, 0]])
-    _, parts = combined_loss(RawHeads(policy_logits=torch.zeros(2, 4)), passing, TrainOptions())
+    _, parts = combined_loss(RawHeads(policy=torch.zeros(2, 4)), passing, TrainOptions())
     assert parts["policy"].item() == pytest.approx(math.log(4) / 2)
 
 
@@ -45,13 +45,13 @@ def test_value_losses_count_by_weight(kind):
     v, z = np.tanh(logit), np.array([1.0, -1.0])
     each = (v - z) ** 2 if kind == "mse" else -np.log(np.where(z > 0, (1 + v) / 2, (1 - v) / 2))
     _, parts = combined_loss(
-        RawHeads(value_logit=torch.tensor(logit)), targets(), TrainOptions(value_loss=kind)
+        RawHeads(value=torch.tensor(logit)), targets(), TrainOptions(value_loss=kind)
     )  # fmt: skip
     assert parts["value"].item() == pytest.approx((each[0] + 0.25 * each[1]) / 2, rel=1e-5)
 
 
 def test_areas_nobody_knows_count_nothing():
-    heads = RawHeads(score=torch.tensor([10.0, 50.0]), ownership_logit=torch.full((2, 2, 2), 0.5))
+    heads = RawHeads(score=torch.tensor([10.0, 50.0]), ownership=torch.full((2, 2, 2), 0.5))
     _, parts = combined_loss(heads, targets(), TrainOptions())
     assert parts["score"].item() == 0
     p = (1 + math.tanh(0.5)) / 2
@@ -61,7 +61,7 @@ def test_areas_nobody_knows_count_nothing():
 
 def test_the_reply_is_learnt_where_it_is_known():
     logits = torch.tensor([[9.0, 0, 0, 0, 0], [2.0, 0, 0, 0, 0]])
-    _, parts = combined_loss(RawHeads(reply_logits=logits), targets(), TrainOptions())
+    _, parts = combined_loss(RawHeads(reply=logits), targets(), TrainOptions())
     assert parts["reply"].item() == pytest.approx((math.log(math.e**2 + 4) - 0.25 * 2) / 2, rel=1e-5)
 
 

@@ -159,7 +159,7 @@ def test_games_on_other_boards_or_from_set_up_stones_are_left_out(tmp_path):
     games = _read(tmp_path / "mixed.npz.xz", 19)
     assert games.moves.tolist() == plain.moves.tolist()
     write_games(tmp_path / "small.npz.xz", small)
-    with pytest.raises(ValueError, match="no whole game of 19x19 that begins on the empty board"):
+    with pytest.raises(ValueError, match="no complete game on 19x19 that begins on the empty board"):
         _read(tmp_path / "small.npz.xz", 19)
 
 

@@ -14,8 +14,17 @@ from engine.rollout.model import load_patterns
 from engine.rollout.patterns import all_states
 from engine.rollout.softmax import consider, new_candidates
 from engine.rollout.vocabulary import unfold
-from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
-from engine.train.pattern_learning import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, evaluate_patterns, learn
+from engine.train.pattern_learning import (
+    FIRST_SQUARE,
+    RATE,
+    STAGE_MOVES,
+    STAGES,
+    Counts,
+    choose_vocabulary,
+    count_games,
+    evaluate_patterns,
+    learn,
+)
 from tests.train.pattern_games import PASSED, SIZE, games_of_all_kinds, joined, staircase
 from weights import find_patterns
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-import engine.nets.compute.adapter
 import engine.nets.compute.precision
+import engine.nets.network
 from bench.reliability.rules_twin import Twin
 from engine.features.encoder import ENCODERS, encode
 from engine.features.symmetry import symmetry_table
@@ -93,7 +93,7 @@ def log_probability(model, encoder, experience, game, ply, is_pass_last):
     globals_ = np.zeros((1, encoder.globals), np.float32)
     symmetry = int(experience.symmetries[games.offsets[game] + ply])
     encode(position, symmetry, encoder.new_scratch(size), planes[0], globals_[0])
-    logits = model(torch.from_numpy(planes), torch.from_numpy(globals_)).policy_logits[0]
+    logits = model(torch.from_numpy(planes), torch.from_numpy(globals_)).policy[0]
     weights = {}
     for index in range(size**2):
         point = point_of(index, size)
@@ -107,7 +107,7 @@ def log_probability(model, encoder, experience, game, ply, is_pass_last):
         if legal:
             weights[index] = logits[symmetry_table(size)[symmetry][index]] / experience.temperatures[game]
     if not is_pass_last:
-        of_pass = logits[size**2] if len(logits) > size**2 else logits.min() - engine.nets.compute.adapter.PASS_GAP
+        of_pass = logits[size**2] if len(logits) > size**2 else logits.min() - engine.nets.network.PASS_GAP
         weights[size**2] = of_pass / experience.temperatures[game]
     logs = torch.log_softmax(torch.stack(list(weights.values())), dim=0)
     return logs[list(weights).index(moves[ply])], -(logs.exp() * logs).sum()
@@ -118,7 +118,7 @@ def log_probability(model, encoder, experience, game, ply, is_pass_last):
 )
 def test_the_gradient_is_that_of_the_definition(architecture, passes, monkeypatch):
     # Where the head lacks the pass, it is now as probable as the last choice, so that it is played.
-    monkeypatch.setattr(engine.nets.compute.adapter, "PASS_GAP", 0.0)
+    monkeypatch.setattr(engine.nets.network, "PASS_GAP", 0.0)
     model, encoder = made(architecture)
     experience, is_pass_last = played(model, 3, passes), passes == "last"
     assert is_pass_last or (experience.games.moves[learners_moves(experience, False).plies] == SIZE**2).any()
@@ -211,13 +211,13 @@ def test_both_colours_learn():
 
 def test_a_baseline_is_taken_off():
     model, encoder = made("alphago-policy")
-    value_model, value_encoder = made("keima-resnet", seed=2)
+    value_model, _ = made("keima-resnet", seed=2)
     network = TorchNetwork(value_model, new_spec(value_model, "value"), torch.device("cpu"), reduced=False)
     experience = played(model)
     moves = learners_moves(experience, True)
     plain = PolicyGradient(model, encoder, True).advantages(experience, moves)
     assert plain.tolist() == moves.outcomes.tolist()
-    less = PolicyGradient(model, encoder, True, baseline=(network, value_encoder)).advantages(experience, moves)
+    less = PolicyGradient(model, encoder, True, baseline=network).advantages(experience, moves)
     values = plain - less
     assert values.std() > 1e-3 and (np.abs(values) < 1).all()
 

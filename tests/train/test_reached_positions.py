@@ -49,7 +49,7 @@ def test_what_a_teacher_does_not_say_counts_for_nothing_under_drawn_rules():
         return np.zeros((len(numbers), RULE_FIELDS), np.int64)
 
     network = PolicyAlone(KEIMA.name)
-    network.spec = replace(network.spec, has_value=False, has_score=False, has_ownership=False)
+    network.spec = replace(network.spec, heads=("policy",))
     teacher = Teacher(network, threads=1)
     try:
         given = {"teacher": teacher, "teacher_share": 1.0}

@@ -57,7 +57,7 @@ def test_rules_that_no_position_showed_have_no_say(tmp_path):
     for one, other in zip(network(planes, globals_)[:4], shown[:4], strict=True):
         assert torch.equal(one, other)
     globals_[:, KOMI] = 1.0
-    assert not torch.equal(network(planes, globals_).value_logit, shown.value_logit)
+    assert not torch.equal(network(planes, globals_).value, shown.value)
 
 
 def test_curves_that_cannot_be_drawn_are_told_of(tmp_path, monkeypatch, capsys):
@@ -102,7 +102,7 @@ def test_what_a_state_holds_is_laid_out_as_the_weights_are(tmp_path, monkeypatch
     stream.close()
     first.save()
     again = new_trainer(tmp_path, 30)
-    moments = again.moments()
+    moments = again.state().moments
     for name, value in again.model.named_parameters():
         held = [one for one in moments[name].values() if one.shape == value.shape]
         assert {one.stride() for one in (*held, again.average[name])} == {value.stride()}
@@ -168,7 +168,7 @@ def test_a_run_that_goes_on_says_what_else_it_learns_from_now(tmp_path):
     new_trainer(tmp_path, 4, record=told).run(observer)
     assert not any("than before" in line for line in lines if "options" not in line)
     new_trainer(tmp_path, 6, record=told | {"boards": {"9": 2.0}, "teacher": ["b10"], "start": "y"}).run(observer)
-    assert "going on with other shares of boards, teacher than before" in lines
+    assert "resuming with other shares of boards, teacher than before" in lines
     for spoil in (lambda path: path.write_bytes(b"damaged"), lambda path: path.unlink()):
         spoil(tmp_path / "network.safetensors")
         assert new_trainer(tmp_path, 6, record=told).step == 6
@@ -218,7 +218,7 @@ def test_a_run_that_goes_on_with_other_options_tells_each_that_matters(tmp_path)
     purposeful = {"minutes": 9.0, "save_every": 3, "validate_every": 7, "workers": 2, "patience": 5}
     new_trainer(tmp_path, 3, **changed, **purposeful).run(observer)
     told = "--batch 4 (was 8), --schedule constant (was linear), --decided-weight 0.5 (was 1.0)"
-    assert lines[0] == f"going on with other options than before: {told}"
+    assert lines[0] == f"resuming with other options than before: {told}"
     assert not any("going on" in line for line in lines[1:])
     new_trainer(tmp_path, 4, **changed, **purposeful).run(observer := Observer())
     lines.clear()
@@ -245,10 +245,10 @@ def test_a_state_that_keeps_no_options_goes_on(tmp_path):
 
 def test_a_damaged_state_is_one_clear_error(tmp_path):
     (tmp_path / "state.safetensors").write_bytes(b"no tensors")
-    with pytest.raises(ValueError, match="no run can go on here"):
+    with pytest.raises(ValueError, match="no run can resume here"):
         new_trainer(tmp_path, 4)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="no run can go on here"):
+    with pytest.raises(ValueError, match="no run can resume here"):
         new_trainer(tmp_path / "file", 4)
 
 
@@ -258,7 +258,7 @@ def test_weights_that_are_no_numbers_never_replace_good_ones(tmp_path):
     diverged = new_trainer(tmp_path, 30, clip=0.0)
     with torch.no_grad():
         diverged.model.stem.weight[0] = float("inf")
-    with pytest.raises(ValueError, match="no numbers any more"):
+    with pytest.raises(ValueError, match="training diverged"):
         diverged.run()
     assert (tmp_path / "state.safetensors").read_bytes() == kept
 

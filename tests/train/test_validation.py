@@ -24,7 +24,7 @@ def test_both_errors_of_a_value_network_are_of_as_many_positions(tmp_path, monke
     data = Mixture(KEIMA, Material([made_games(500, seed=1)]), TrainOptions())
     for has_policy, tested, seen in ((False, 400 * 361 // 81, 1600), (True, 400, 190)):
         counts.clear()
-        spec = NetworkSpec("some", KEIMA.name, 9, 9, has_policy=has_policy)
+        spec = NetworkSpec("some", KEIMA.name, 9, 9, ("policy", "value") if has_policy else ("value",))
         found = _validation(spec, tmp_path / "held.npz.xz", None, data, CPU)(torch.nn.Identity())
         assert found == {"value_mse": 0.5, "seen/value_mse": 0.5}
         assert counts[0] == tested and seen <= counts[1] <= (200 if has_policy else tested)
@@ -35,7 +35,7 @@ def test_a_value_network_is_not_measured_on_games_without_winners(tmp_path):
     games.result[:] = 0
     write_games(tmp_path / "open.npz.xz", games)
     spec, data = (
-        NetworkSpec("value", KEIMA.name, 9, 9, has_policy=False),
+        NetworkSpec("value", KEIMA.name, 9, 9, ("value",)),
         Mixture(KEIMA, Material([games]), TrainOptions()),
     )
     with pytest.raises(ValueError, match=r"open.npz.xz: no game has a winner"):

@@ -16,11 +16,11 @@ from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.records.schema import join
 from engine.records.search_rows import read_search_rows
-from engine.selfplay import zero as loop_module
-from engine.selfplay import zero_play
 from engine.selfplay.search_play import SearchPlay
 from engine.train.turns import STATE
 from engine.train.window import newest
+from engine.zero import loop as loop_module
+from engine.zero import self_play as zero_play
 from engine.zero.facts import facts_of_rows
 from engine.zero.loop import MANIFEST, ROWS, Zero
 from engine.zero.networks import NETWORK

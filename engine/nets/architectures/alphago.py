@@ -19,10 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.nets.architectures.initial import draw_normal
-from engine.nets.architectures.shape import Shape, board_size, dimension
-from engine.nets.compute.program import RELU, Program, Slot
-from engine.nets.network import Model, RawHeads
+from engine.nets.compute.program import RELU, Program
+from engine.nets.network import Model, RawHeads, Shape, board_size, dimension, draw_normal
 
 HIDDEN_LAYERS = 12
 """Convolutions with rectifiers, of which the first sees 5x5 points and the others 3x3"""
@@ -47,64 +45,57 @@ class ValueShape(Shape):
     size: int = board_size()
 
 
-def _hidden_layers(planes: int, filters: int) -> nn.ModuleList:
-    """Layers 1 to 12 of either network."""
-    layers = nn.ModuleList(
-        nn.Conv2d(filters, filters, 3, padding=1) if i else nn.Conv2d(planes, filters, 5, padding=2)
-        for i in range(HIDDEN_LAYERS)
-    )
-    for layer in layers:
-        draw_normal(layer.get_parameter("weight"))
-        nn.init.zeros_(layer.get_parameter("bias"))
-    return layers
+class _AlphaGo(Model):
+    """Layers 1 to 13 of either network: hidden ones, and one filter that sees single points."""
 
-
-def _write_layers(program: Program, layers: nn.ModuleList) -> Slot:
-    """Write the hidden layers."""
-    x = program.planes
-    for layer in layers:
-        following = program.convolution(cast(nn.Conv2d, layer), x, after=RELU.activation)
-        program.free(x)
-        x = following
-    return x
-
-
-class AlphaGoPolicy(Model):
-    """13 layers from the planes to one logit a point; there is no output for the pass."""
-
-    def __init__(self, shape: PolicyShape):
+    def __init__(self, shape: PolicyShape | ValueShape, has_last_bias: bool):
         super().__init__(shape)
-        self.layers = _hidden_layers(shape.planes, shape.filters)
-        self.last = nn.Conv2d(shape.filters, 1, 1, bias=False)
-        self.point_bias = nn.Parameter(torch.zeros(shape.size**2))
-        draw_normal(self.last.weight, "linear")
+        self.layers = nn.ModuleList(
+            nn.Conv2d(shape.filters, shape.filters, 3, padding=1)
+            if i
+            else nn.Conv2d(shape.planes, shape.filters, 5, padding=2)
+            for i in range(HIDDEN_LAYERS)
+        )
+        for layer in self.layers:
+            draw_normal(layer.get_parameter("weight"))
+            nn.init.zeros_(layer.get_parameter("bias"))
+        self.last = nn.Conv2d(shape.filters, 1, 1, bias=has_last_bias)
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """``policy_logits`` [B, N*N] for planes[B, C, N, N]; ``globals_`` [B, 0] is not read."""
+    def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
+        """``points`` [B, 1, N, N] for planes[B, C, N, N]; ``globals_`` [B, 0] is not read."""
         x = planes
         for layer in self.layers:
             x = F.relu(layer(x))
-        return self._at_points(self.last(x))
-
-    def _at_points(self, logits: Tensor) -> RawHeads:
-        return RawHeads(policy_logits=logits.flatten(1) + self.point_bias)
+        return {"points": self.last(x)}
 
     def write_program(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write_program`."""
-        program.output("points", program.convolution(self.last, _write_layers(program, self.layers)))
+        """See :meth:`engine.nets.network.Model.write_program`; what follows the points: :meth:`heads_of`."""
+        x = program.planes
+        for layer in self.layers:
+            following = program.convolution(cast(nn.Conv2d, layer), x, after=RELU.activation)
+            program.free(x)
+            x = following
+        program.output("points", program.convolution(self.last, x))
 
-    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.heads_of_program`."""
-        return self._at_points(outputs["points"])
+
+class AlphaGoPolicy(_AlphaGo):
+    """13 layers from the planes to one logit a point; there is no output for the pass."""
+
+    def __init__(self, shape: PolicyShape):
+        super().__init__(shape, has_last_bias=False)
+        self.point_bias = nn.Parameter(torch.zeros(shape.size**2))
+        draw_normal(self.last.weight, "linear")
+
+    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """The policy, [B, N*N]."""
+        return RawHeads(policy=outputs["points"].flatten(1) + self.point_bias)
 
 
-class AlphaGoValue(Model):
+class AlphaGoValue(_AlphaGo):
     """15 layers from the planes, the side to move's colour among them, to one value."""
 
     def __init__(self, shape: ValueShape):
-        super().__init__(shape)
-        self.layers = _hidden_layers(shape.planes, shape.filters)
-        self.last = nn.Conv2d(shape.filters, 1, 1)
+        super().__init__(shape, has_last_bias=True)
         self.hidden = nn.Linear(shape.size**2, shape.hidden)
         self.out = nn.Linear(shape.hidden, 1)
         draw_normal(self.last.weight, "linear")
@@ -112,21 +103,6 @@ class AlphaGoValue(Model):
         for layer in (self.last, self.hidden, self.out):
             nn.init.zeros_(layer.get_parameter("bias"))
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """``value_logit`` [B] for planes[B, C, N, N]; ``globals_`` [B, 0] is not read."""
-        x = planes
-        for layer in self.layers:
-            x = F.relu(layer(x))
-        return self._connected(self.last(x))
-
-    def _connected(self, points: Tensor) -> RawHeads:
-        """The fully connected layers behind the points, [B, 1, N, N]."""
-        return RawHeads(value_logit=self.out(F.relu(self.hidden(points.flatten(1))))[:, 0])
-
-    def write_program(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write_program`; fully connected layers: :meth:`heads_of_program`."""
-        program.output("points", program.convolution(self.last, _write_layers(program, self.layers)))
-
-    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.heads_of_program`."""
-        return self._connected(outputs["points"])
+    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """The value, by the fully connected layers."""
+        return RawHeads(value=self.out(F.relu(self.hidden(outputs["points"].flatten(1))))[:, 0])

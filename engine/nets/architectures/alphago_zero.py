@@ -13,11 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.nets.architectures.initial import draw_normal
-from engine.nets.architectures.shape import Shape, board_size, dimension
 from engine.nets.compute.program import RELU, Program, Slot
-from engine.nets.compute.replacing import replaced
-from engine.nets.network import Model, RawHeads
+from engine.nets.network import Model, RawHeads, Shape, board_size, dimension, draw_normal, replaced
 
 MOMENTUM = 0.1
 """Share of the batch at hand in the running statistics"""
@@ -109,20 +106,15 @@ class ZeroNet(Model):
         self.value_hidden = nn.Linear(points, shape.value_hidden)
         self.value_out = nn.Linear(shape.value_hidden, 1)
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """``policy_logits`` [B, N*N+1] and ``value_logit`` [B] for planes[B, C, N, N]; ``globals_`` is not read."""
+    def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
+        """``policy`` and ``value`` [B, C, N, N] for planes[B, C, N, N]; ``globals_`` is not read."""
         x = F.relu(self.stem(planes))
         for block in self.blocks:
             x = block(x)
-        return self._connected(F.relu(self.policy_local(x)), F.relu(self.value_local(x)))
-
-    def _connected(self, policy: Tensor, value: Tensor) -> RawHeads:
-        """The fully connected layers behind the points of both heads, [B, C, N, N] each."""
-        hidden = F.relu(self.value_hidden(value.flatten(1)))
-        return RawHeads(self.policy_out(policy.flatten(1)), self.value_out(hidden)[:, 0])
+        return {"policy": F.relu(self.policy_local(x)), "value": F.relu(self.value_local(x))}
 
     def write_program(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write_program`; fully connected layers: :meth:`heads_of_program`."""
+        """See :meth:`engine.nets.network.Model.write_program`; fully connected layers: :meth:`heads_of`."""
         relu = RELU.activation
         x = program.convolution(_plain(self.stem), program.planes, after=relu)
         for block in self.blocks:
@@ -130,9 +122,10 @@ class ZeroNet(Model):
         program.output("policy", program.convolution(_plain(self.policy_local), x, after=relu))
         program.output("value", program.convolution(_plain(self.value_local), x, after=relu))
 
-    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.heads_of_program`."""
-        return self._connected(outputs["policy"], outputs["value"])
+    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """Policy and value, by the fully connected layers."""
+        hidden = F.relu(self.value_hidden(outputs["value"].flatten(1)))
+        return RawHeads(self.policy_out(outputs["policy"].flatten(1)), self.value_out(hidden)[:, 0])
 
 
 def _plain(layer: nn.Module) -> nn.Conv2d:
@@ -149,15 +142,8 @@ class ElfNet(ZeroNet):
             raise ValueError(f"planes is {shape.planes}, expected {BLACK_TO_MOVE + 1} or more: one for the colour")
         super().__init__(shape)
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """As for :class:`ZeroNet`."""
-        return self._for_mover(super().forward(planes, globals_), planes)
-
-    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.heads_of_program`."""
-        return self._for_mover(super().heads_of_program(outputs, planes, globals_), planes)
-
-    @staticmethod
-    def _for_mover(heads: RawHeads, planes: Tensor) -> RawHeads:
-        assert heads.value_logit is not None
-        return heads._replace(value_logit=heads.value_logit * (2.0 * planes[:, BLACK_TO_MOVE, 0, 0] - 1.0))
+    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """As for :class:`ZeroNet`, the value turned where White is to move."""
+        heads = super().heads_of(outputs, planes, globals_)
+        assert heads.value is not None
+        return heads._replace(value=heads.value * (2.0 * planes[:, BLACK_TO_MOVE, 0, 0] - 1.0))

@@ -1,6 +1,6 @@
 """The architectures: what the header of a file may name, and what training may be asked for.
 
-Adding one is an entry in ``ARCHITECTURES``: a :class:`engine.nets.architectures.shape.Shape`, and the
+Adding one is an entry in ``ARCHITECTURES``: a :class:`engine.nets.network.Shape`, and the
 :class:`engine.nets.network.Model` that is made from it.
 """
 
@@ -11,8 +11,7 @@ import torch
 from engine.nets.architectures.alphago import AlphaGoPolicy, AlphaGoValue, PolicyShape, ValueShape
 from engine.nets.architectures.alphago_zero import ElfNet, ZeroNet, ZeroShape
 from engine.nets.architectures.resnet import ResNet, ResNetShape
-from engine.nets.architectures.shape import MAX_SIZE, MIN_SIZE, Shape
-from engine.nets.network import Model, NetworkSpec
+from engine.nets.network import HEADS, MAX_SIZE, MIN_SIZE, Model, NetworkSpec, Shape
 
 MAX_PARAMETERS = 1 << 28
 """1 GiB as float32, several times the largest network that is published for Go"""
@@ -28,13 +27,13 @@ class Architecture(NamedTuple):
     encoder: str
     """the one it is meant for; a shape with other planes goes with another"""
     heads: tuple[str, ...]
-    """fields of :class:`engine.nets.network.NetOutput` that are not None"""
+    """fields of :class:`engine.nets.network.Heads` that are not None, in its order"""
     trained_by: str = ""
     """the command of ``keima train`` that offers it; empty = none does, its files come from other programs"""
 
 
 ARCHITECTURES = {
-    "keima-resnet": Architecture(ResNetShape, ResNet, "keima-2", ("policy", "value", "score", "ownership"), "dual"),
+    "keima-resnet": Architecture(ResNetShape, ResNet, "keima-2", tuple(HEADS), "dual"),
     "alphago-policy": Architecture(PolicyShape, AlphaGoPolicy, "alphago-48", ("policy",), "policy"),
     "alphago-value": Architecture(ValueShape, AlphaGoValue, "alphago-49", ("value",), "value"),
     "alphago-zero": Architecture(ZeroShape, ZeroNet, "zero-17", ("policy", "value"), "dual"),
@@ -93,8 +92,7 @@ def new_spec(model: Model, name: str, encoder: str | None = None, sizes: tuple[i
         raise ValueError(f"board sizes {low!r} to {high!r}, expected two from {MIN_SIZE} to {MAX_SIZE}")
     if fixed is not None and (low, high) != (fixed, fixed):
         raise ValueError(f"board sizes {low} to {high}, expected {fixed} alone, which the shape fixes")
-    has = {f"has_{head}": head in entry.heads for head in ("policy", "value", "score", "ownership")}
-    return NetworkSpec(name, encoder or entry.encoder, low, high, **has)
+    return NetworkSpec(name, encoder or entry.encoder, low, high, entry.heads)
 
 
 def _entry(architecture: Any) -> Architecture:

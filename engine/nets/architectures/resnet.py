@@ -1,7 +1,7 @@
 """Our size-independent residual network: policy with pass, value, score and ownership from one trunk.
 
 Nothing in it depends on the board's size: convolutions are padded with zeros, the plane of ones tells where the board
-is, and the heads see the board through global pooling (:mod:`engine.nets.compute.pooling`), so one network plays 7x7
+is, and the heads see the board through global pooling (:mod:`engine.nets.compute.program`), so one network plays 7x7
 to 19x19. There is no batch normalisation: training batches hold one board size each, whose statistics differ. Instead
 each block begins as the identity (its last convolution starts at zero; Zhang et al., "Fixup Initialization", 2019).
 
@@ -17,11 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.nets.architectures.initial import draw_normal
-from engine.nets.architectures.shape import Shape, dimension
-from engine.nets.compute.pooling import pooled
-from engine.nets.compute.program import RELU, Program, Slot
-from engine.nets.network import Model, RawHeads
+from engine.nets.compute.program import RELU, Program, Slot, pooled
+from engine.nets.network import Model, RawHeads, Shape, dimension, draw_normal
 
 SCORE_SCALE = 20.0
 """Points per unit of the raw score output, so that it starts in a trainable range."""
@@ -151,8 +148,8 @@ class ResNet(Model):
                 bias += value * weight[:, number]
                 weight[:, number] = 0.0
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """All heads; see :meth:`engine.nets.network.Model.forward`."""
+    def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
+        """See :meth:`engine.nets.network.Model.outputs`; in training those of the reply as well."""
         x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
         for block in self.blocks:
             x = block(x)
@@ -160,14 +157,12 @@ class ResNet(Model):
         context = pooled(F.relu(self.policy_pool(x)))
         local = F.relu(self.policy_local(x) + self.policy_bias(context)[..., None, None])
         passing = F.relu(self.pass_hidden(context))
-        policy = torch.cat([self.policy_out(local).flatten(1), self.pass_out(passing)], dim=1)
-        reply = None
+        found = {"policy": self.policy_out(local), "policy_pass": self.pass_out(passing)}
         if self.training and self.reply_out is not None and self.reply_pass is not None:
-            reply = torch.cat([self.reply_out(local).flatten(1), self.reply_pass(passing)], dim=1)
+            found |= {"reply": self.reply_out(local), "reply_pass": self.reply_pass(passing)}
         local = F.relu(self.value_local(x))
         hidden = F.relu(self.value_hidden(torch.cat([pooled(local), globals_], dim=1)))
-        value = self.value_out(hidden)
-        return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, self.ownership_out(local)[:, 0], reply)
+        return found | {"value": self.value_out(hidden), "ownership": self.ownership_out(local)}
 
     def write_program(self, program: Program) -> None:
         """See :meth:`engine.nets.network.Model.write_program`."""
@@ -181,7 +176,7 @@ class ResNet(Model):
         local = program.convolution(self.policy_local, x, bias=bias, after=relu)
         program.output("policy", program.convolution(self.policy_out, local))
         passing = program.linear(self.pass_hidden, context, relu)
-        program.output("passing", program.linear(self.pass_out, passing))
+        program.output("policy_pass", program.linear(self.pass_out, passing))
         local = program.convolution(self.value_local, x, after=relu)
         weight, split = self.value_hidden.weight, self.value_hidden.in_features - self.shape.globals
         of_globals = program.product(weight[:, split:], None, program.globals)
@@ -189,7 +184,11 @@ class ResNet(Model):
         program.output("value", program.linear(self.value_out, hidden))
         program.output("ownership", program.convolution(self.ownership_out, local))
 
-    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.heads_of_program`."""
-        policy, value = torch.cat([outputs["policy"].flatten(1), outputs["passing"]], dim=1), outputs["value"]
-        return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, outputs["ownership"][:, 0])
+    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.heads_of`."""
+        policy, reply = (
+            torch.cat([outputs[name].flatten(1), outputs[f"{name}_pass"]], dim=1) if name in outputs else None
+            for name in ("policy", "reply")
+        )
+        value = outputs["value"]
+        return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, outputs["ownership"][:, 0], reply)

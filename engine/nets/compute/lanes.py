@@ -247,7 +247,7 @@ def _activation(formula: Callable[[Any, Any, Any], Any]) -> Emitter:
         def emit(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
             place = _vector_at(builder, *_data(context, builder, signature, args))
             x = _load(builder, place)
-            # What is no number stays so.
+            # NaN stays NaN.
             x = builder.select(builder.fcmp_ordered("<", x, _all(LEAST)), _all(LEAST), x)
             builder.store(formula(builder, x, _exponential(builder, x)), place, align=4)
             return context.get_dummy_value()
@@ -260,7 +260,7 @@ def _activation(formula: Callable[[Any, Any, Any], Any]) -> Emitter:
 def _exponential(builder: Any, x: Any) -> Any:
     """exp(x) of x >= ``LEAST``, taken as at most ``MOST``: 2^n times a series in what is left, |r| < 0.35.
 
-    What is no number counts as ``MOST``, so that there is an exponent.
+    NaN is clamped to ``MOST``, so that there is an exponent.
     """
     x = builder.select(builder.fcmp_ordered("<", x, _all(MOST)), x, _all(MOST))
     # n + 127, the exponent as float32 holds it, is positive; such numbers are cut off downwards.

@@ -9,11 +9,7 @@ from math import isfinite
 import torch
 from torch import Tensor
 
-from engine.nets.network import NetOutput
-
-MAX_WIN_RATE_ERROR = 0.02
-MAX_POLICY_ERROR = 0.05
-"""On any move's probability"""
+from engine.nets.network import HEADS, NetOutput
 
 
 def prefers_bfloat16(device: torch.device) -> bool:
@@ -59,19 +55,14 @@ def training_format(device: torch.device) -> torch.memory_format:
 
 
 def in_units(output: NetOutput) -> dict[str, Tensor]:
-    """The heads that are there, as numbers that people compare.
+    """The heads that are there in the units that people compare, by these (:data:`engine.nets.network.HEADS`).
 
     Returns:
-        dict: ``win rate`` [B], 0 to 1; ``policy`` [B, N*N+1], probabilities; ``score`` [B], points; ``ownership``
+        dict: ``policy`` [B, N*N+1], probabilities; ``win rate`` [B], 0 to 1; ``score`` [B], points; ``ownership``
         [B, N, N], -1 to 1; all from the view of the side to move.
     """
-    heads = {
-        "win rate": None if output.value is None else (1 + output.value) / 2,
-        "policy": None if output.policy is None else output.policy.softmax(1),
-        "score": output.score,
-        "ownership": output.ownership,
-    }
-    return {head: values for head, values in heads.items() if values is not None}
+    found = output._asdict().items()
+    return {HEADS[name].unit: HEADS[name].in_unit(values) for name, values in found if values is not None}
 
 
 def differences(exact: NetOutput, rough: NetOutput) -> dict[str, float]:
@@ -82,18 +73,17 @@ def differences(exact: NetOutput, rough: NetOutput) -> dict[str, float]:
     """
     other = in_units(rough)
     return {
-        head: float((one - other[head]).abs().nan_to_num(nan=torch.inf, posinf=torch.inf).max())
-        for head, one in in_units(exact).items()
+        unit: float((one - other[unit]).abs().nan_to_num(nan=torch.inf, posinf=torch.inf).max())
+        for unit, one in in_units(exact).items()
     }
 
 
 def excess(exact: NetOutput, rough: NetOutput) -> str:
-    """What is wrong with the rough outputs, in words; empty where they are close enough, and all are numbers."""
+    """How the rough outputs differ too much for play, in words; empty where they are close enough and finite."""
     found = differences(exact, rough)
-    lost = [head for head, difference in found.items() if not isfinite(difference)]
-    if lost:
-        return f"outputs are no numbers ({', '.join(lost)})"
-    win_rate, policy = found.get("win rate", 0.0), found.get("policy", 0.0)
-    if win_rate <= MAX_WIN_RATE_ERROR and policy <= MAX_POLICY_ERROR:
+    if lost := [unit for unit, difference in found.items() if not isfinite(difference)]:
+        return f"outputs are NaN or infinite ({', '.join(lost)})"
+    deciding = {head.unit: head.limit_16 for head in HEADS.values() if head.decides and head.unit in found}
+    if all(found[unit] <= limit for unit, limit in deciding.items()):
         return ""
-    return f"win rates move by {win_rate:.3f}, move probabilities by {policy:.3f}"
+    return " and ".join(f"{unit} moves by {found[unit]:.3f}" for unit in deciding)

@@ -2,24 +2,381 @@
 
 torch takes some 20 us for each of a hundred operations on a small board, longer in all than a 6x96 network needs for
 its convolutions, and between them it waits for the interpreter's lock. A :class:`Program` is written once for a
-network, in the words of its layers (:meth:`engine.nets.network.Model.write_program`), and then run by one kernel
-(:mod:`engine.nets.compute.program_kernels`) without torch or Python between its lines. 3x3 convolutions go by
-Winograd's filtering (:mod:`engine.nets.compute.winograd`); all other layers are products of matrices.
+network, in the words of its layers (:meth:`engine.nets.network.Model.write_program`), compiled
+(:class:`CompiledNetwork`) and then run by one kernel (:func:`run_program`) without torch or Python between its lines.
+3x3 convolutions go by Winograd's filtering (:mod:`engine.nets.compute.winograd`); all other layers are products of
+matrices. A whole board comes in three numbers a channel (:func:`pooled`): the mean alone carries less on a small board
+than on a large one, so it comes once more, scaled by the board's size (Wu, "Accelerating Self-Play Learning in Go",
+2019, section 3.3).
+
+Slots lie one after the other in the memory of a batch: points as float32[B, N*N, pitch], vectors as float32[B, pitch].
+Pitches are multiples of ``WIDTH``; what is beyond a slot's channels is zero.
 """
 
-from collections.abc import Callable
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.nets.compute import program_kernels as kernels
-from engine.nets.compute.winograd import best_panel, in_panels, transform_filters
-from engine.nets.compute.written import Constant, Slot, WrittenNetwork
+from engine.nets.compute.lanes import WIDTH, mish, silu
+from engine.nets.compute.winograd import (
+    MEMORY,
+    Tiling,
+    best_panel,
+    convolve,
+    group_of,
+    in_panels,
+    multiply,
+    padded,
+    tiles_a_line,
+    transform_filters,
+)
+from engine.system.jit import kernel
+
+CENTRE_SIZE = 14.0
+"""Board size at which the size-scaled mean is zero, the middle of 9 and 19."""
+SIZE_UNIT = 10.0
+"""Lines by which a board must be larger for its scale to be larger by one"""
+MEAN_SQUARE = 0.1
+"""Taken from the square of the scale where this scales the mean"""
+
+
+def board_scale(x: Tensor) -> float:
+    """What scales the mean of x[B, C, N, N].
+
+    A number in traces too, which are made for one size each: as tensors, subtraction and division took longer there
+    than the mean of a 9x9 board.
+    """
+    return (int(x.shape[2]) - CENTRE_SIZE) / SIZE_UNIT
+
+
+def pooled(x: Tensor) -> Tensor:
+    """[B, 3C] of x[B, C, N, N] in the dtype of x: mean, mean scaled by board size, maximum.
+
+    Processors find the maximum of 16-bit numbers one by one, that of float32 sixteen at a time: 4 us instead of 20 for
+    three 9x9 boards of 32 channels.
+    """
+    wide = x.float() if x.device.type == "cpu" else x
+    mean = wide.mean(dim=(2, 3))
+    return torch.cat([mean, mean * board_scale(x), wide.amax(dim=(2, 3))], dim=1).to(x.dtype)
+
+
+def pooled_by_size(x: Tensor) -> Tensor:
+    """float32[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, and by its square."""
+    mean, scale = x.mean(dim=(2, 3), dtype=torch.float32), board_scale(x)
+    return torch.cat([mean, mean * scale, mean * (scale * scale - MEAN_SQUARE)], dim=1)
+
+
+CONVOLUTION, PRODUCT, COLUMNS, POOL, NORM = range(5)
+"""Kinds of lines"""
+IDENTITY, RECTIFIED, MISH, SILU = range(4)
+"""Activations"""
+WITH_MAXIMUM, BY_SIZE = range(2)
+"""Kinds of pooling: :func:`pooled` and :func:`pooled_by_size`"""
+PLANES, GLOBALS = range(2)
+"""The slots of the inputs, the first that every program makes"""
+FIELDS = (
+    "kind",
+    # Slots by number, -1 = the line does without: inputs; outputs; what is added to these, perhaps the outputs' own; a
+    # vector that is added at every point, in place of the bias. Then whether the source is a vector, and both pitches.
+    "source", "target", "plus", "bias_slot", "is_vector", "inner", "pitch",
+    # Where constants begin: filters and how many numbers they are; bias[pitch]; scales and shifts of the source's
+    # channels, [2, inner]. Then outputs that are summed at a time.
+    "filters", "filter_count", "bias", "scale", "panel",
+    # Activations, of the scaled source and of the outputs.
+    "before", "after",
+    # Of columns: a filter's points to each side of its centre, and the distance from one to the next.
+    "reach_y", "reach_x", "step_y", "step_x",
+    "pooling",
+)  # fmt: skip
+LINE = np.dtype([(name, np.int64) for name in FIELDS])
+"""A line of a program; what does not concern its kind is 0"""
+
+
+@kernel
+def _load(planes, globals_, boards, vectors):
+    """Copy planes[B, C, N*N] and globals_[B, G] into their slots."""
+    count, channels, points = planes.shape
+    pitch, global_pitch = padded(channels), padded(globals_.shape[1])
+    for b in range(count):
+        for p in range(points):
+            at = (b * points + p) * pitch
+            for c in range(channels):
+                boards[at + c] = planes[b, c, p]
+            for c in range(channels, pitch):
+                boards[at + c] = 0
+        for i in range(global_pitch):
+            vectors[b * global_pitch + i] = globals_[b, i] if i < globals_.shape[1] else np.float32(0)
+
+
+@kernel
+def _activate(numbers, activation):
+    """Replace float32[:] by its activation."""
+    if activation == RECTIFIED:
+        for i in range(len(numbers)):
+            numbers[i] = max(numbers[i], np.float32(0))
+    elif activation == MISH:
+        for i in range(0, len(numbers), WIDTH):
+            mish(numbers, i)
+    elif activation == SILU:
+        for i in range(0, len(numbers), WIDTH):
+            silu(numbers, i)
+
+
+@kernel
+def _finish(target, rows, pitch, bias, each, plus, adds, activation):
+    """Add bias and ``plus`` to float32[B * rows, pitch] and apply the activation.
+
+    Args:
+        rows: of a board.
+        bias: float32[pitch], or with ``each`` float32[B, pitch].
+    """
+    for row in range(len(target) // pitch):
+        line = target[row * pitch : (row + 1) * pitch]
+        first = row // rows * pitch if each else 0
+        more = bias[first : first + pitch]
+        for i in range(pitch):
+            line[i] += more[i]
+        if adds:
+            more = plus[row * pitch : (row + 1) * pitch]
+            for i in range(pitch):
+                line[i] += more[i]
+    _activate(target, activation)
+
+
+@kernel
+def _columns(board, size, pitch, line, columns):
+    """For each point all that a line's convolution sees there: [N*N, height * width, pitch], zeros beyond the edge."""
+    at = 0
+    for y in range(size):
+        for x in range(size):
+            for dy in range(-line.reach_y, line.reach_y + 1):
+                for dx in range(-line.reach_x, line.reach_x + 1):
+                    row, column = y + dy * line.step_y, x + dx * line.step_x
+                    seen = columns[at : at + pitch]
+                    if row < 0 or column < 0 or row >= size or column >= size:
+                        for i in range(pitch):
+                            seen[i] = 0
+                    else:
+                        source = (row * size + column) * pitch
+                        point = board[source : source + pitch]
+                        for i in range(pitch):
+                            seen[i] = point[i]
+                    at += pitch
+
+
+@kernel
+def _pool(board, size, pitch, pooling, vector):
+    """[3, pitch] of a board: its mean, the mean scaled by the board's size, and the third number of the pooling."""
+    mean, scaled, third = vector[:pitch], vector[pitch : 2 * pitch], vector[2 * pitch : 3 * pitch]
+    for i in range(pitch):
+        mean[i] = 0
+        third[i] = board[i]
+    for p in range(size * size):
+        point = board[p * pitch : (p + 1) * pitch]
+        for i in range(pitch):
+            mean[i] += point[i]
+        for i in range(pitch):
+            third[i] = max(third[i], point[i])
+    scale = np.float32((size - CENTRE_SIZE) / SIZE_UNIT)
+    for i in range(pitch):
+        mean[i] /= np.float32(size * size)
+        scaled[i] = mean[i] * scale
+    if pooling == BY_SIZE:
+        for i in range(pitch):
+            third[i] = mean[i] * (scale * scale - np.float32(MEAN_SQUARE))
+
+
+@kernel
+def _norm(source, pitch, scale, shift, activation, target):
+    """Write source * scale + shift, float32[B * N*N, pitch], through an activation."""
+    for at in range(0, len(source), pitch):
+        line, out = source[at : at + pitch], target[at : at + pitch]
+        for i in range(pitch):
+            out[i] = line[i] * scale[i] + shift[i]
+    _activate(target, activation)
+
+
+@kernel
+def run_program(program, numbers, places, planes, globals_, size, side, group, memory, points, products, sheet):
+    """The forward pass of a batch.
+
+    Args:
+        program: ``LINE``[lines].
+        numbers: float32[:], all constants.
+        places: int64[slots], where each begins in the memory.
+        planes: float32[B, C, N*N]; ``globals_`` float32[B, G], G perhaps 0; ``size`` is N.
+        side, group: of Winograd's tiles, and how many boards are multiplied at a time.
+        memory: float32[:], all slots; ``points``, ``products`` and ``sheet`` are working memory of convolutions.
+    """
+    count = len(planes)
+    _load(planes, globals_, memory[places[PLANES] :], memory[places[GLOBALS] :])
+    for index in range(len(program)):
+        line = program[index]
+        each, adds = line.bias_slot >= 0, line.plus >= 0
+        rows = 1 if line.is_vector else size * size
+        inner, pitch = line.inner, line.pitch
+        source = memory[places[line.source] : places[line.source] + count * rows * inner]
+        made = 1 if line.kind == POOL else rows
+        target = memory[places[line.target] : places[line.target] + count * made * pitch]
+        plus = memory[places[line.plus] :] if adds else target
+        bias = memory[places[line.bias_slot] :] if each else numbers[line.bias :]
+        kind = line.kind
+        if kind == CONVOLUTION:
+            filters = numbers[line.filters : line.filters + line.filter_count]
+            scale = numbers[line.scale : line.scale + inner]
+            shift = numbers[line.scale + inner : line.scale + 2 * inner]
+            tiling = Tiling(size, side, group, count, inner, inner, pitch, pitch)
+            convolve(
+                tiling, source, scale, shift, line.before == RECTIFIED, filters, line.panel, bias, each, plus, adds,
+                line.after == RECTIFIED, points, products, sheet, target,
+            )  # fmt: skip
+            if line.after != RECTIFIED:
+                _activate(target, line.after)
+        elif kind == PRODUCT:
+            filters = numbers[line.filters : line.filters + line.filter_count]
+            # What is added must not be overwritten by the product first.
+            out = products[: len(target)] if adds else target
+            multiply(source, count * rows, inner, filters, line.panel, out, pitch)
+            _finish(out, rows, pitch, bias, each, plus, adds, line.after)
+            if adds:
+                for i in range(len(target)):
+                    target[i] = out[i]
+        elif kind == COLUMNS:
+            whole, wide = size * size * inner, size * size * pitch
+            for b in range(count):
+                _columns(source[b * whole :], size, inner, line, target[b * wide : (b + 1) * wide])
+        elif kind == POOL:
+            whole = size * size * inner
+            for b in range(count):
+                _pool(source[b * whole :], size, inner, line.pooling, target[b * pitch : (b + 1) * pitch])
+        else:
+            scale = numbers[line.scale : line.scale + inner]
+            shift = numbers[line.scale + inner : line.scale + 2 * inner]
+            _norm(source, inner, scale, shift, line.after, target)
+
+
+MOST_BOARDS = 64
+"""Boards that go through a program at a time: what memory they take grows no further"""
+
+
+class Slot(NamedTuple):
+    """A place for some numbers of every board, either for each of its points or for the board as a whole."""
+
+    number: int
+    is_vector: bool
+    channels: int
+    parts: int = 1
+    """how many times as many numbers there are, each part padded by itself"""
+
+    @property
+    def pitch(self) -> int:
+        """Numbers from one point, or board, to the next."""
+        return self.parts * int(padded(self.channels))
+
+
+class Constant(NamedTuple):
+    """Numbers of a layer as lines read them."""
+
+    start: int
+    """where they begin among all constants"""
+    length: int
+    make: Callable[[], Tensor]
+    """works them out"""
+
+
+class CompiledNetwork:
+    """Runs a program on batches. Threads: any number at once, each with memory of its own."""
+
+    def __init__(self, side: int, lines: np.ndarray, constants: Sequence[Constant], slots: Sequence[Slot],
+                 outputs: Mapping[str, Slot]):  # fmt: skip
+        """Work out the constants.
+
+        Args:
+            side: m of Winograd's filtering.
+            lines: :data:`LINE`\\ [lines].
+            slots: all, by their numbers.
+            outputs: those that are returned, by name.
+        """
+        self._side, self._lines, self._slots, self._outputs = side, lines, tuple(slots), dict(outputs)
+        # One large array, and so on large pages.
+        self._numbers = np.empty(constants[-1].start + constants[-1].length if constants else 0, np.float32)
+        for start, length, make in constants:
+            values = make().detach().reshape(-1).numpy()
+            assert len(values) == length, (len(values), length)
+            self._numbers[start : start + length] = values
+        tiled = lines[lines["kind"] == CONVOLUTION]
+        summed = lines[(lines["kind"] == PRODUCT) & (lines["plus"] >= 0)]
+        self._widest = int(max(tiled["inner"].max(initial=1), tiled["pitch"].max(initial=1)))
+        self._widest_sum = [int(summed["pitch"][summed["is_vector"] == kind].max(initial=0)) for kind in (0, 1)]
+        pitches = np.array([slot.pitch for slot in slots])
+        are_vectors = np.array([slot.is_vector for slot in slots])
+        self._points, self._vectors = pitches * ~are_vectors, pitches * are_vectors
+
+    def run(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
+        """The outputs by name: float32[B, C, N, N] of points, [B, C] of vectors.
+
+        As many threads compute as torch has here, each some of the boards.
+
+        Args:
+            planes: [B, C, N, N]; ``globals_`` [B, G]; of any type and memory layout.
+        """
+        count, threads = len(planes), torch.get_num_threads()
+        each = max(1, min(MOST_BOARDS, -(-count // threads)))
+        if each >= count:
+            return self._run(planes, globals_)
+        parts = planes.split(each), globals_.split(each)
+        found = list(_threads(threads).map(self._run, *parts) if threads > 1 else map(self._run, *parts))
+        return {name: torch.cat([part[name] for part in found]) for name in self._outputs}
+
+    def _run(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
+        """:meth:`run` in this thread."""
+        count, channels, size = planes.shape[:3]
+        tiles = int(tiles_a_line(size, self._side))
+        group = max(1, min(count, group_of(tiles)))
+        rows = (self._side + 2) ** 2 * group * tiles**2
+        sums = count * max(size**2 * self._widest_sum[0], self._widest_sum[1])
+        places, total = self._places(count, size)
+        memory = MEMORY.of("program", total)
+        # In one layout and type: the kernel would be compiled for any other, in the middle of a game.
+        boards = planes.float().reshape(count, channels, size**2).contiguous()
+        run_program(
+            self._lines, self._numbers, places, boards.numpy(), globals_.float().contiguous().numpy(),
+            size, self._side, group, memory, MEMORY.of("points", rows * self._widest),
+            MEMORY.of("products", max(rows * self._widest, sums)),
+            MEMORY.of("sheet", (self._side * tiles + 2) ** 2 * self._widest),
+        )  # fmt: skip
+        return {
+            name: self._output(slot, memory[places[slot.number] :], count, size) for name, slot in self._outputs.items()
+        }
+
+    def _places(self, count: int, size: int) -> tuple[np.ndarray, int]:
+        """int64[slots]: where each begins in the memory of a batch; and how long that is."""
+        lengths = self._points * (count * size**2) + self._vectors * count
+        ends = np.cumsum(lengths)
+        return ends - lengths, int(ends[-1])
+
+    def _output(self, slot: Slot, memory: np.ndarray, count: int, size: int) -> Tensor:
+        """A copy of what a slot holds."""
+        shape = (count,) if slot.is_vector else (count, size, size)
+        held = memory[: math.prod(shape) * slot.pitch].reshape(*shape, slot.pitch)[..., : slot.channels]
+        values = torch.from_numpy(held.copy())
+        return values if slot.is_vector else values.permute(0, 3, 1, 2)
+
+
+@functools.cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    """Threads for callers with more than one."""
+    return ThreadPoolExecutor(count, "program")
+
 
 ACTIVATIONS: dict[type[nn.Module], int] = {
-    nn.Identity: kernels.IDENTITY, nn.ReLU: kernels.RELU, nn.Mish: kernels.MISH, nn.SiLU: kernels.SILU,
+    nn.Identity: IDENTITY, nn.ReLU: RECTIFIED, nn.Mish: MISH, nn.SiLU: SILU,
 }  # fmt: skip
 AS_IS = nn.Identity()
 
@@ -53,7 +410,7 @@ class Program:
 
         Args:
             planes, globals_: the numbers of input planes and of global values.
-            side: m of Winograd's filtering (:func:`engine.nets.compute.winograd_tiles.tile_side` of the boards).
+            side: m of Winograd's filtering (:func:`engine.nets.compute.winograd.tile_side` of the boards).
         """
         self._side = side
         self._slots: list[Slot] = []
@@ -63,7 +420,7 @@ class Program:
         self._outputs: dict[str, Slot] = {}
         self.planes = self._new(planes, is_vector=False)
         self.globals = self._new(globals_, is_vector=True)
-        assert (self.planes.number, self.globals.number) == (kernels.PLANES, kernels.GLOBALS)
+        assert (self.planes.number, self.globals.number) == (PLANES, GLOBALS)
 
     def convolution(self, layer: nn.Conv2d, source: Slot, before: Before | None = None, bias: Slot | None = None,
                     plus: Slot | None = None, after: nn.Module = AS_IS, into: Slot | None = None) -> Slot:  # fmt: skip
@@ -93,13 +450,16 @@ class Program:
             source, before = self.norm(source, before), None
             spent.append(source)
         if not by_winograd and height * width > 1:
-            source = self._columns(layer, source)
+            # For each point all that the convolution sees there.
+            columns = self._new(source.channels, False, height * width)
+            self._line(COLUMNS, source, columns, reach_y=height // 2, reach_x=width // 2, step_y=step_y, step_x=step_x)
+            source = columns
             spent.append(source)
         weight, side = layer.weight.detach(), self._side
         if by_winograd:
             into = into or self._new(len(weight), is_vector=False)
             self._line(
-                kernels.CONVOLUTION, source, into, lambda: in_panels(transform_filters(weight, side)),
+                CONVOLUTION, source, into, lambda: in_panels(transform_filters(weight, side)),
                 self._bias(layer.bias, into), bias, plus, after, scale=self._scale(before, source),
                 before=_code(AS_IS if before is None else before.activation),
             )  # fmt: skip
@@ -119,15 +479,15 @@ class Program:
         return self._product(source, weight.detach(), shift, None, plus, after, None)
 
     def pool(self, source: Slot, by_size: bool = False) -> Slot:
-        """The vector that :func:`engine.nets.compute.pooling.pooled` makes of points, or ``pooled_by_size`` there."""
+        """The vector that :func:`pooled` makes of points, or ``pooled_by_size`` there."""
         target = self._new(source.channels, True, 3)
-        self._line(kernels.POOL, source, target, pooling=kernels.BY_SIZE if by_size else kernels.WITH_MAXIMUM)
+        self._line(POOL, source, target, pooling=BY_SIZE if by_size else WITH_MAXIMUM)
         return target
 
     def norm(self, source: Slot, before: Before) -> Slot:
         """Normalised points, or a normalised vector."""
         target = self._new(source.channels, source.is_vector)
-        self._line(kernels.NORM, source, target, after=before.activation, scale=self._scale(before, source))
+        self._line(NORM, source, target, after=before.activation, scale=self._scale(before, source))
         return target
 
     def before_several(self, source: Slot, before: Before) -> tuple[Slot, Before | None]:
@@ -145,10 +505,10 @@ class Program:
         assert slot not in self._free, slot
         self._outputs[name] = slot
 
-    def finish(self) -> WrittenNetwork:
+    def finish(self) -> CompiledNetwork:
         """The network as written so far, ready to run; the program can be thrown away."""
-        lines = np.array(self._lines, kernels.LINE)
-        return WrittenNetwork(self._side, lines, self._constants, self._slots, self._outputs)
+        lines = np.array(self._lines, LINE)
+        return CompiledNetwork(self._side, lines, self._constants, self._slots, self._outputs)
 
     def _new(self, channels: int, is_vector: bool, parts: int = 1) -> Slot:
         """A slot, in the memory of a free one if there is one of this kind."""
@@ -158,15 +518,6 @@ class Program:
                 return slot
         self._slots.append(Slot(len(self._slots), is_vector, channels, parts))
         return self._slots[-1]
-
-    def _columns(self, layer: nn.Conv2d, source: Slot) -> Slot:
-        """For each point all that a convolution sees there."""
-        (height, width), (step_y, step_x) = layer.kernel_size, layer.dilation
-        target = self._new(source.channels, False, height * width)
-        self._line(
-            kernels.COLUMNS, source, target, reach_y=height // 2, reach_x=width // 2, step_y=step_y, step_x=step_x
-        )
-        return target
 
     def _product(self, source: Slot, matrix: Tensor, shift: Tensor | None, bias: Slot | None, plus: Slot | None,
                  after: nn.Module, into: Slot | None) -> Slot:  # fmt: skip
@@ -181,7 +532,7 @@ class Program:
             padded_parts[:, :, : source.channels] = matrix.reshape(len(matrix), source.parts, source.channels)
             return in_panels(padded_parts.reshape(1, len(matrix), -1).transpose(1, 2))
 
-        self._line(kernels.PRODUCT, source, into, numbers, self._bias(shift, into), bias, plus, after)
+        self._line(PRODUCT, source, into, numbers, self._bias(shift, into), bias, plus, after)
         return into
 
     def _line(self, kind: int, source: Slot, target: Slot, filters: Callable[[], Tensor] | None = None, bias: int = 0,
@@ -190,7 +541,7 @@ class Program:
         """Write one line; what it does not name is 0."""
         start, count = 0, 0
         if filters is not None:
-            points = (self._side + 2) ** 2 if kind == kernels.CONVOLUTION else 1
+            points = (self._side + 2) ** 2 if kind == CONVOLUTION else 1
             count = points * source.pitch * target.pitch
             start = self._constant(count, filters)
         fields = {
@@ -199,8 +550,8 @@ class Program:
             "inner": source.pitch, "pitch": target.pitch, "filters": start, "filter_count": count, "bias": bias,
             "panel": best_panel(target.channels), "after": _code(after), **more,
         }  # fmt: skip
-        assert kernels.LINE.names is not None and fields.keys() <= set(kernels.LINE.names), fields
-        self._lines.append(tuple(fields.get(name, 0) for name in kernels.LINE.names))
+        assert fields.keys() <= set(FIELDS), fields
+        self._lines.append(tuple(fields.get(name, 0) for name in FIELDS))
 
     def _constant(self, count: int, make: Callable[[], Tensor]) -> int:
         """Where some constants begin, ``count`` of them, which are worked out at the end."""

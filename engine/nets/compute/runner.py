@@ -1,19 +1,168 @@
 """From an evaluator thread to a network: inputs gathered from several callers, outputs brought back to the CPU.
 
 An evaluator thread has one runner, which keeps what belongs to that thread alone. On CUDA that is a stream with its
-staging memory and its graphs (:mod:`engine.nets.compute.cuda`), so batches of two threads overlap.
+pinned memory and its CUDA graphs, so batches of two threads overlap.
+
+Launching a small network's hundred kernels one by one takes the processor longer than the GPU needs to run them. So
+the launches are recorded once for each board size and number of rows, and replayed as one. A graph reads and writes
+fixed memory; a batch is copied into its first rows, and what the others still hold is evaluated for nothing. Numbers
+of rows go up in steps of at most a half (``ROWS``), so that few graphs serve all batches. Everything a runner does lies
+on its own stream, in order. The thread sleeps until its batch is done: CUDA's own way of waiting keeps a core busy.
 """
 
 import threading
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from engine.nets.compute.cuda import CudaRunner
 from engine.nets.network import NetOutput, Network
+from engine.nets.notices import say_once
+from engine.system import one_line
+
+ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+"""Rows that graphs are made for"""
+_CAPTURING = threading.Lock()
+"""One graph is captured at a time; other threads' kernels may run meanwhile (``thread_local``), but nothing may wait
+for the whole device, which CUDA answers by ending the capture."""
+
+
+def rows_for(count: int) -> int:
+    """Rows of the smallest graph that holds ``count`` positions; ``count`` itself where none does."""
+    return count if count > ROWS[-1] else ROWS[bisect_left(ROWS, count)]
+
+
+def release_memory() -> None:
+    """Give memory that nothing uses back to the GPUs, for others to take; nothing without one."""
+    with _CAPTURING:
+        torch.cuda.empty_cache()
+
+
+def fill(target: Tensor, parts: Sequence[Tensor]) -> None:
+    """Copy parts [B_i, ...] one after another into the first rows of a tensor [R, ...]; the other rows stay."""
+    start = 0
+    for part in parts:
+        target[start : start + len(part)].copy_(part, non_blocking=True)
+        start += len(part)
+
+
+class _Plan(NamedTuple):
+    """Fixed memory for one board size and number of rows, and the call that computes outputs from inputs."""
+
+    planes: Tensor
+    globals: Tensor
+    call: Callable[[], NetOutput]
+    """replays the graph, or calls the network where graphs do not work; outputs on the GPU"""
+    staged: NetOutput
+    """pinned memory that outputs are copied to"""
+
+
+class CudaRunner:
+    """See :class:`engine.nets.compute.runner.Runner` and the module's text."""
+
+    def __init__(self, network: Network, use_graphs: bool = True):
+        """Make a stream; memory and graphs are made by :meth:`prepare`, or when a batch first needs them.
+
+        Args:
+            network: on a CUDA device.
+            use_graphs: False = call the network kernel by kernel, for comparison.
+        """
+        self._network = network
+        self._use_graphs = use_graphs
+        self._plans: dict[tuple[int, ...], _Plan] = {}
+        # The network's weights were written on another stream.
+        with _CAPTURING:
+            torch.cuda.synchronize(network.device)
+        self._stream = torch.cuda.Stream(network.device)
+        self._done = torch.cuda.Event(blocking=True)
+        # Graphs of one runner never run at once, so they may share their working memory.
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def run(self, planes: Sequence[Tensor], globals_: Sequence[Tensor]) -> NetOutput:
+        """See :meth:`engine.nets.compute.runner.Runner.run`; inputs in pinned memory are copied without a detour."""
+        count = sum(len(part) for part in planes)
+        key = (rows_for(count), *planes[0].shape[1:], globals_[0].shape[1])
+        with torch.inference_mode(), torch.cuda.stream(self._stream):
+            plan = self._plan(*key)
+            fill(plan.planes, planes)
+            fill(plan.globals, globals_)
+            output, staged = (heads.each(lambda head: head[:count]) for heads in (plan.call(), plan.staged))
+            for there, here in zip(output, staged, strict=True):
+                if there is not None and here is not None:
+                    here.copy_(there, non_blocking=True)
+            self._done.record(self._stream)
+        self._done.synchronize()
+        return staged
+
+    def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
+        """See :meth:`engine.nets.compute.runner.Runner.prepare`: a graph for each number of rows, smallest first.
+
+        The largest graphs, which take the most memory, come last: what has been made by then serves smaller batches.
+        """
+        held = 0
+        for rows in ROWS[: bisect_left(ROWS, most) + 1]:
+            key = (rows, planes, size, size, globals_)
+            try:
+                with torch.inference_mode(), torch.cuda.stream(self._stream):
+                    self._plan(*key)
+                    self._done.record(self._stream)
+                self._done.synchronize()
+            except torch.OutOfMemoryError:
+                if not held:
+                    raise
+                release_memory()
+                return min(most, held)
+            held = rows
+        return most
+
+    def _plan(self, *key: int) -> _Plan:
+        """The plan for some rows, channels, height, width and globals, made at the first call."""
+        if key not in self._plans:
+            self._plans[key] = self._new_plan(*key)
+        return self._plans[key]
+
+    def _new_plan(self, rows: int, channels: int, height: int, width: int, n_globals: int) -> _Plan:
+        """Memory and, if it can be had, a graph. The runner's stream is the current one."""
+        planes = torch.zeros(rows, channels, height, width, device=self._network.device)
+        globals_ = torch.zeros(rows, n_globals, device=self._network.device)
+        call: Callable[[], NetOutput] = partial(self._network.evaluate, planes, globals_)
+        # The first call chooses algorithms and takes working memory, neither of which a graph may record.
+        staged = call().each(_pinned_like)
+        if self._use_graphs and rows <= ROWS[-1]:
+            call = self._captured(call)
+        return _Plan(planes, globals_, call, staged)
+
+    def _captured(self, call: Callable[[], NetOutput]) -> Callable[[], NetOutput]:
+        """The call as a graph; the call itself if it cannot be captured, with a notice."""
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with (
+                _CAPTURING,
+                torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"),
+            ):
+                output = call()
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self._use_graphs = False
+            say_once(f"{self._network.device}: continuing without CUDA graphs ({one_line(error)})")
+            return call
+
+        def replay() -> NetOutput:
+            graph.replay()
+            return output
+
+        return replay
+
+
+def _pinned_like(head: Tensor) -> Tensor:
+    """Page-locked memory for one head's output."""
+    return torch.empty(head.shape, dtype=head.dtype, pin_memory=True)
+
 
 _MPS_LOCK = threading.Lock()
 """torch has one queue for Apple's GPU, which two threads must not fill at once."""

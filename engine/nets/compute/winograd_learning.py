@@ -13,11 +13,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.nets.compute.memory import MEMORY
 from engine.nets.compute.precision import prefers_bfloat16
-from engine.nets.compute.replacing import replaced
-from engine.nets.compute.winograd import FILTERINGS, group_of, in_panels
-from engine.nets.compute.winograd_tiles import Tiling, boards_of, convolve, padded, points_of, tile_side, tiles_a_line
+from engine.nets.compute.winograd import (
+    FILTERINGS,
+    MEMORY,
+    Tiling,
+    boards_of,
+    convolve,
+    group_of,
+    in_panels,
+    padded,
+    points_of,
+    tile_side,
+    tiles_a_line,
+)
+from engine.nets.network import replaced
 
 TILES_LEARNT = 100
 """Tiles that are multiplied at a time: the gradient of all filters is read and written once for them"""

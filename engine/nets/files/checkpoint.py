@@ -5,6 +5,10 @@ The header lies under the key ``keima`` of the safetensors metadata: ``format`` 
 and largest board) and ``training`` (a free record: data, steps, accuracy). Nothing in a file is ever executed or
 unpickled, and no memory is taken before the header has been found sound.
 
+:func:`average` joins two networks: where one was trained on from the other, or both from a third, the mean of their
+weights often does better than either, and forgets less of what the last training did not show (Wortsman et al. 2022,
+"Model soups"). Of networks that have learned apart it is worth nothing.
+
 Source: the format of safetensors, https://github.com/huggingface/safetensors (README, "Format").
 """
 
@@ -22,7 +26,7 @@ from torch import Tensor
 from engine.nets.architectures.registry import architecture_of, new_model, new_spec
 from engine.nets.files.header import FORMAT, read_header
 from engine.nets.network import Model, NetworkSpec
-from engine.system.files import written_whole
+from engine.system.files import sha256_of, written_whole
 
 
 def save_network(path: Path, model: Model, spec: NetworkSpec, training: dict[str, Any]) -> None:
@@ -97,3 +101,35 @@ def load_model(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
         raise ValueError(f"{path}: holds weights that are not finite numbers")
     return model, spec, training
+
+
+def average(first: Path, second: Path, target: Path, share: float = 0.5) -> None:
+    """Write the mean of two of our networks' weights, statistics of a batch normalisation included.
+
+    Args:
+        share: of the second network in the mean; between 0 and 1.
+    Raises:
+        ValueError: files that cannot be read, differ in what they are or must not be overwritten; one line.
+        OSError: the target cannot be written.
+    """
+    refuse_existing(target)
+    model, spec, training = load_model(first)
+    other, other_spec, _ = load_model(second)
+    for what, one, two in (
+        ("architecture", architecture_of(model), architecture_of(other)),
+        ("shape", model.shape, other.shape),
+        ("input", spec.encoder, other_spec.encoder),
+        ("boards", spec.sizes, other_spec.sizes),
+    ):
+        if one != two:
+            raise ValueError(f"{second}: its {what}, {two}, is not that of {first}, {one}")
+    weights, others = model.state_dict(), other.state_dict()
+    with torch.no_grad():
+        for name, tensor in weights.items():
+            if tensor.is_floating_point():
+                tensor.lerp_(others[name], share)
+    record = dict(training) if isinstance(training, dict) else {"record": training}
+    # What was measured of the first is not true of the mean.
+    record.pop("figures", None)
+    joined = {"name": second.stem, "sha256": sha256_of(second), "share": share}
+    save_network(target, model, spec, record | {"averaged_with": joined})

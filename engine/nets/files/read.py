@@ -1,8 +1,12 @@
-"""From a network file of any known kind to a model, and from one kind of file to another."""
+"""Network files of any known kind: read into a model, described, converted from one kind to another."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from engine.nets.architectures.registry import architecture_of
 from engine.nets.files.checkpoint import load_model, refuse_existing, save_network
 from engine.nets.files.header import KATAGO, KEIMA, LEELA_ZERO, recognise
 from engine.nets.files.leela_zero import load_leela, save_leela
@@ -20,7 +24,7 @@ def read_network(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
     """
     kind = recognise(path).format
     if kind == KATAGO:
-        from engine.nets.katago.load import load_katago
+        from engine.nets.katago.model import load_katago
 
         return load_katago(path)
     return load_leela(path) if kind == LEELA_ZERO else load_model(path)
@@ -50,3 +54,54 @@ def convert(source: Path, target: Path) -> None:
         return
     origin = {"format": f"{LEELA_ZERO}, version {header.version}", "file": source.name, "sha256": sha256_of(source)}
     save_network(target, model, spec, {"converted": origin})
+
+
+LARGEST = 19
+"""Board on which work is counted, where the network plays it"""
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """The description of a network file, and what evaluating the network costs.
+
+    Returns:
+        dict that JSON can hold: ``name``, ``file``, ``bytes``, ``format``, ``version``, ``architecture``, ``shape``,
+        ``parameters``, ``board`` and ``multiply_adds`` (a position on that board; convolutions and matrix products),
+        ``encoder``, ``planes``, ``globals``, ``heads``, ``sizes`` and ``training``.
+    Raises:
+        ValueError: as for :func:`engine.nets.files.read.read_network`.
+    """
+    header = recognise(path)
+    model, spec, record = read_network(path)
+    training = dict(record) if isinstance(record, dict) else {"record": record}
+    shape, board = model.shape, min(LARGEST, spec.max_size)
+    return {
+        "name": spec.name,
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "format": header.format,
+        "version": header.version,
+        # Some files are read into a model with some parameters folded away; their record has the file's number.
+        "architecture": training.pop("architecture", "") or architecture_of(model),
+        "shape": asdict(shape),
+        "parameters": training.pop("parameters", sum(value.numel() for value in model.parameters())),
+        "encoder": spec.encoder,
+        "planes": shape.planes,
+        "globals": shape.globals,
+        "heads": list(spec.heads),
+        "sizes": list(spec.sizes),
+        "board": board,
+        "multiply_adds": forward_flops(model, board) // 2,
+        "training": training,
+    }
+
+
+def forward_flops(model: Model, size: int) -> int:
+    """Operations of one position's convolutions and matrix products on a board of ``size`` x ``size``, counted from
+    their shapes without computing; the model's weights are lost, as it moves to the device ``meta``."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    outline = model.to("meta")
+    planes = torch.zeros(1, model.shape.planes, size, size, device="meta")
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        outline(planes, torch.zeros(1, model.shape.globals, device="meta"))
+    return counter.get_total_flops()

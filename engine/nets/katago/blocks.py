@@ -1,18 +1,197 @@
-"""KataGo's residual blocks of convolutions, and how a file lists a stack of blocks.
+"""KataGo's blocks, of convolutions and of attention, and how a file lists a stack of them.
 
 All of them take and return the trunk [B, C, N, N] and normalise it first. Sources: Wu, "Accelerating Self-Play Learning
-in Go", 2019, section 3.3 (global pooling); ``docs/KataGoMethods.md`` of KataGo (nested bottlenecks).
+in Go", 2019, section 3.3 (global pooling); ``docs/KataGoMethods.md`` of KataGo (nested bottlenecks). Of the two halves
+of a transformer block, for which every point is a token, and neither of which has biases: Vaswani et al., "Attention Is
+All You Need", 2017; Zhang & Sennrich, "Root Mean Square Layer Normalization", 2019; Su et al., "RoFormer", 2021
+(rotated pairs); Shazeer, "GLU Variants Improve Transformer", 2020; Ainslie et al., "GQA", 2023 (query heads that share
+keys).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from engine.nets.compute.pooling import pooled
-from engine.nets.compute.program import Before, Program, Slot
-from engine.nets.katago.attention import AttentionBlock, FeedForwardBlock
-from engine.nets.katago.layers import LayerReader, Norm, convolution, linear
+from engine.nets.compute import program
+from engine.nets.compute.program import Before, Program, Slot, pooled
+from engine.nets.katago.layers import MAX_SIZE, LayerReader, Norm, Scaling, convolution, linear
+
+MAX_HEADS = 1 << 10
+MAX_EPSILON = 1.0
+MAX_THETA = 1e12
+MAX_ANGLES = 1 << 22
+"""More rotations than any network has: the heads that share a key have theirs though the file holds it once"""
+
+
+def inverse_rms(x: Tensor, dims: tuple[int, ...], epsilon: float) -> Tensor:
+    """1 / root mean square of x over some axes, which stay with length 1; in the dtype of x, computed in float32."""
+    return torch.rsqrt(x.float().square().mean(dims, keepdim=True) + epsilon).to(x.dtype)
+
+
+class RmsNorm(Norm):
+    """The trunk's last normalisation where it has no batch normalisation: by the root mean square, then as that.
+
+    Either over the channels of each point, or "spatial", over all channels and points of the board.
+    """
+
+    def __init__(self, layers: LayerReader, channels: int):
+        """Read the norm that comes next in a file, and the activation behind it."""
+        stream = layers.stream
+        stream.name()
+        layers.channels("channels", channels)
+        epsilon = stream.positive("epsilon", MAX_EPSILON)
+        is_spatial = stream.integer("whether it is spatial", 0, 1)
+        stream.integer("channels of a group", 0, 0)
+        scaling = Scaling(stream.weights(channels), stream.weights(channels))
+        super().__init__(scaling, layers.activation())
+        self.epsilon = epsilon
+        self.dims = (1, 2, 3) if is_spatial else (1,)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, C, N, N] as it came."""
+        return super().forward(x * inverse_rms(x, self.dims, self.epsilon))
+
+    def in_program(self) -> program.Before:
+        """No line of a program computes this one."""
+        raise program.Unwritable(type(self).__name__)
+
+
+class TokenBlock(nn.Module, ABC):
+    """What is common to both: tokens [B, N*N, C] are normalised, changed, and added to the trunk [B, C, N, N].
+
+    The subclass's constructor must call :meth:`_read_norm`.
+    """
+
+    def write(self, program_: program.Program, x: program.Slot) -> None:
+        """No line of a program computes this."""
+        raise program.Unwritable(type(self).__name__)
+
+    def _read_norm(self, layers: LayerReader, channels: int) -> np.ndarray:
+        """Read root mean square normalisation; its weight, float32[C], belongs into the matrices behind it."""
+        layers.stream.name()
+        layers.channels("channels", channels)
+        self._epsilon = layers.stream.positive("epsilon", MAX_EPSILON)
+        return layers.stream.weights(channels)
+
+    @abstractmethod
+    def change(self, tokens: Tensor, size: int) -> Tensor:
+        """What is added to the trunk, [B, N*N, C] like the normalised tokens, for boards of ``size`` x ``size``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The trunk after this block, [B, C, N, N] as it came."""
+        # In channels-last order both are views.
+        tokens = x.flatten(2).transpose(1, 2)
+        change = self.change(tokens * inverse_rms(tokens, (2,), self._epsilon), int(x.shape[2]))
+        return x + change.transpose(1, 2).reshape(x.shape)
+
+
+class AttentionBlock(TokenBlock):
+    """Attention of all points to all points."""
+
+    words = "attention"
+
+    def __init__(self, layers: LayerReader, channels: int, depth: int):
+        """Read the block as :class:`engine.nets.katago.blocks.ResidualBlock` does."""
+        super().__init__()
+        stream = layers.stream
+        self.heads = stream.integer("query heads", 1, MAX_HEADS)
+        self.key_heads = stream.integer("key and value heads", 1, self.heads)
+        if self.heads % self.key_heads:
+            raise stream.wrong("query heads", self.heads, f"a multiple of {self.key_heads} key and value heads")
+        self.width, self.value_width = (layers.channels(f"width of a {what} head") for what in ("query", "value"))
+        is_rotated = stream.integer("whether heads are rotated", 0, 1)
+        is_learnt = stream.integer("whether rotations are learnt", 0, 1)
+        if is_rotated and self.width % 2:
+            raise stream.wrong("width of a query head", self.width, "an even one, as pairs are rotated")
+        norm = self._read_norm(layers, channels)
+        query = layers.matrix(channels, self.heads * self.width)
+        key = layers.matrix(channels, self.key_heads * self.width)
+        value = layers.matrix(channels, self.key_heads * self.value_width)
+        self.out = linear(layers.matrix(self.heads * self.value_width, channels))
+        if is_rotated:
+            angles = self._read_angles(layers, bool(is_learnt))
+            self.cosine, self.sine = (nn.Buffer(torch.from_numpy(f(angles)).float()) for f in (np.cos, np.sin))
+            query, key = (_halves(weight, self.width) for weight in (query, key))
+        self.is_rotated = bool(is_rotated)
+        self.into = linear(np.concatenate([query, key, value]) * norm)
+
+    def _read_angles(self, layers: LayerReader, is_learnt: bool) -> np.ndarray:
+        """float64[19, 19, heads, pairs]: by row, column, head (queries, then keys) and pair of a head's channels."""
+        stream, pairs = layers.stream, self.width // 2
+        stream.name()
+        matching = self.heads + self.key_heads
+        if is_learnt and MAX_SIZE**2 * matching * pairs > MAX_ANGLES:
+            raise stream.wrong("pairs", f"{matching} heads of {pairs}", f"at most {MAX_ANGLES:,} angles")
+        if is_learnt:
+            stream.integer("key heads that are rotated", self.key_heads, self.key_heads)
+            stream.integer("pairs", pairs, pairs)
+            stream.integer("axes", 2, 2)
+            of_key = stream.weights(self.key_heads, pairs, 2)[..., ::-1]
+            frequency = np.concatenate([of_key.repeat(self.heads // self.key_heads, axis=0), of_key])
+        else:
+            theta = stream.positive("theta", MAX_THETA)
+            frequency = np.zeros((1, pairs, 2))
+            # The first pairs rotate with the row, the others with the column, the later the slower.
+            for axis, start, stop in ((0, 0, pairs // 2), (1, pairs // 2, pairs)):
+                frequency[0, start:stop, axis] = theta ** (-2.0 * np.arange(stop - start) / pairs)
+        rows, columns = np.indices((MAX_SIZE, MAX_SIZE))
+        frequency = frequency.astype(np.float64)
+        return rows[..., None, None] * frequency[..., 0] + columns[..., None, None] * frequency[..., 1]
+
+    def _rotated(self, heads: Tensor, size: int) -> Tensor:
+        """Queries and keys [B, N*N, heads, width], each pair (first half, second half) rotated by its angle."""
+        cosine, sine = (table[:size, :size].flatten(0, 1) for table in (self.cosine, self.sine))
+        first, second = heads.chunk(2, dim=3)
+        return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=3)
+
+    def change(self, tokens: Tensor, size: int) -> Tensor:
+        """See :meth:`TokenBlock.change`."""
+        matching = self.heads + self.key_heads
+        matched, value = self.into(tokens).split((matching * self.width, self.key_heads * self.value_width), dim=2)
+        matched = matched.unflatten(2, (matching, self.width))
+        if self.is_rotated:
+            matched = self._rotated(matched, size)
+        query, key = matched.transpose(1, 2).split((self.heads, self.key_heads), dim=1)
+        value = value.unflatten(2, (self.key_heads, self.value_width)).transpose(1, 2)
+        is_grouped = self.heads != self.key_heads
+        seen = F.scaled_dot_product_attention(query, key, value, enable_gqa=is_grouped)
+        return self.out(seen.transpose(1, 2).flatten(2))
+
+
+def _halves(weight: np.ndarray, width: int) -> np.ndarray:
+    """Rows of a matrix in another order: of each head the first of all pairs, then the second ones.
+
+    Products of queries and keys stay the same, and pairs lie where they are rotated without being sorted.
+    """
+    return weight.reshape(-1, width // 2, 2, weight.shape[1]).transpose(0, 2, 1, 3).reshape(weight.shape)
+
+
+class FeedForwardBlock(TokenBlock):
+    """Every point by itself: two matrices side by side, one a gate for the other, and one back."""
+
+    words = "feed-forward"
+
+    def __init__(self, layers: LayerReader, channels: int, depth: int):
+        """Read the block as :class:`engine.nets.katago.blocks.ResidualBlock` does."""
+        super().__init__()
+        layers.channels("channels", channels)
+        hidden = layers.channels("hidden channels")
+        # The format has a number for it, but names no other kind of layer.
+        layers.stream.integer("whether there is a gate", 1, 1)
+        norm = self._read_norm(layers, channels)
+        self.into = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm)
+        self.out = linear(layers.matrix(hidden, channels))
+
+    def change(self, tokens: Tensor, size: int) -> Tensor:
+        """See :meth:`TokenBlock.change`."""
+        hidden, gate = self.into(tokens).chunk(2, dim=2)
+        return self.out(F.silu(hidden) * gate)
+
 
 MAX_BLOCKS = 1 << 10
 MAX_DEPTH = 8

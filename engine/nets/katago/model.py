@@ -1,29 +1,350 @@
-"""KataGo's network, of any version that reads the V7 inputs: a trunk of blocks and two heads."""
+"""KataGo's network, of any version that reads the V7 inputs: a trunk of blocks and two heads, and its file.
 
+Files are ``.bin.gz`` and ``.txt.gz``, packed or not, of model versions 8 to 17 (:func:`load_katago`). What a head
+computes becomes points and probabilities in :func:`outputs`, by the multipliers of the file.
+
+Networks of human play have further inputs: who plays, when, at what pace. They follow from the name of a profile, as in
+KataGo's option ``humanSLProfile``: ``rank_5k`` (two players of that rank around 2020), ``preaz_5k`` (in 2016, before
+AlphaZero changed openings), ``proyear_1985`` (professionals of that year). Names that give the players different ranks
+are left out: the inputs do not distinguish them.
+
+Sources: the public description of the format, ``cpp/neuralnet/desc.cpp`` of KataGo 1.18, and
+``cpp/neuralnet/sgfmetadata.cpp`` of KataGo 1.17.
+"""
+
+import datetime
+import math
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from engine.nets.architectures.shape import Shape, dimension
-from engine.nets.compute.program import Program
-from engine.nets.katago.blocks import MAX_BLOCKS, write_blocks
-from engine.nets.katago.heads import (
-    KataGoOutput,
-    Multipliers,
-    PolicyHead,
-    ValueHead,
-    mixed,
-    outputs,
-    result_logits,
-    value_logit,
-)
-from engine.nets.katago.human import HumanEncoder
-from engine.nets.katago.layers import MAX_CHANNELS, Norm
-from engine.nets.network import Model, RawHeads
+from engine.nets.compute.program import Program, Slot, pooled, pooled_by_size
+from engine.nets.files.header import KATAGO_OPTIONS_FROM as OPTIONS_FROM
+from engine.nets.files.header import katago_encoder, opened
+from engine.nets.katago.blocks import MAX_BLOCKS, RmsNorm, read_blocks, write_blocks
+from engine.nets.katago.layers import MAX_CHANNELS, MAX_SIZE, LayerReader, Norm, Stream, convolution, linear
+from engine.nets.network import HEADS, Model, NetworkSpec, RawHeads, Shape, dimension
+
+PLANES, GLOBALS = 22, 19
+FIRST_VERSION, LAST_VERSION = 8, 17
+MULTIPLIERS_FROM = 13
+MAX_MULTIPLIER = 1e6
+SIZES = (2, 19)
+NAME = re.compile(r"[!-~]{1,96}")
+
+VALUES = 192
+DEFAULT_PROFILE = "rank_9d"
+RANKS = tuple(f"{dan}d" for dan in range(9, 0, -1)) + tuple(f"{kyu}k" for kyu in range(1, 21))
+YEARS = range(1800, 2024)
+EXPECTED = "rank_9d to rank_20k, preaz_9d to preaz_20k, or proyear_1800 to proyear_2023"
+
+IS_HUMAN, RANK, RANK_LENGTH, RATEDNESS = 0, 6, 34, 74
+UNKNOWN_TIME, BYO_YOMI, SECONDS, BOARD, DATE, DATE_WAVES, SOURCE = 75, 79, 82, 86, 87, 32, 151
+"""Where things stand among the values"""
+KGS, GOGOD, GO4GO = 2, 5, 6
+"""Collections that games came from"""
+LONGEST_WAVE = 80000.0
+"""Last period of the waves that encode the date, in first ones of a week"""
+
+
+def profile_values(name: str) -> np.ndarray:
+    """float64[20, 192]: the values of a profile for every board size.
+
+    Raises:
+        ValueError: no such profile; one line.
+    """
+    found = re.fullmatch(r"(rank|preaz)_(\d+[dk])|proyear_(\d{4})", name)
+    if not found or (found[2] or "9d") not in RANKS or int(found[3] or 1800) not in YEARS:
+        raise ValueError(f"unknown human profile {name[:40]!r}, expected {EXPECTED}")
+    values = np.zeros(VALUES)
+    values[IS_HUMAN : IS_HUMAN + 2] = 1.0
+    rank = RANKS.index(found[2] or "9d") + 1
+    for start in (RANK, RANK + RANK_LENGTH):
+        values[start : start + rank] = 1.0
+    if found[1]:
+        date = datetime.date(2016, 9, 1) if found[1] == "preaz" else datetime.date(2020, 3, 1)
+        source, clock, main_s, period_s, periods = KGS, BYO_YOMI, 1200, 30, 5
+        values[RATEDNESS] = 0.5
+    else:
+        date = datetime.date(int(found[3]), 6, 1)
+        source = GOGOD if date.year <= 2020 else GO4GO
+        clock, main_s, period_s, periods = UNKNOWN_TIME, 0, 0, 0
+    values[clock] = values[SOURCE + source] = 1.0
+    values[SECONDS : SECONDS + 4] = (
+        0.4 * (math.log(main_s + 60.0) - 6.5), 0.3 * (math.log(period_s + 1.0) - 3.0),
+        0.5 * (math.log(periods + 2.0) - 1.5), 0.25 * (math.log(2.0) - 1.5),
+    )  # fmt: skip
+    days = (date - datetime.date(1970, 1, 1)).days
+    periods_days = 7.0 * LONGEST_WAVE ** (np.arange(DATE_WAVES) / (DATE_WAVES - 1))
+    angles = 2.0 * math.pi * days / periods_days
+    values[DATE : DATE + 2 * DATE_WAVES] = np.stack([np.cos(angles), np.sin(angles)], axis=1).reshape(-1)
+    every_size = np.tile(values, (MAX_SIZE + 1, 1))
+    every_size[1:, BOARD] = np.log(np.arange(1, MAX_SIZE + 1) / MAX_SIZE)
+    return every_size
+
+
+class HumanEncoder(nn.Module):
+    """From a profile to what is added to the trunk at its beginning."""
+
+    def __init__(self, layers: LayerReader, trunk: int):
+        """Read the encoder that comes next in a file; ``trunk`` is the number of the trunk's channels."""
+        super().__init__()
+        layers.stream.name()
+        layers.channels("values", VALUES)
+        inputs = VALUES
+        steps: list[nn.Module] = []
+        for _ in range(2):
+            weight = layers.matrix(inputs)
+            inputs = len(weight)
+            steps += [linear(weight, layers.vector(inputs)), layers.activation()]
+        self.steps = nn.Sequential(*steps, linear(layers.matrix(inputs, trunk)))
+        self.use(DEFAULT_PROFILE)
+
+    def use(self, name: str) -> None:
+        """Play as a profile from now on; see :func:`profile_values`."""
+        self.values = nn.Buffer(torch.from_numpy(profile_values(name)).float())
+
+    def forward(self, size: int) -> Tensor:
+        """What is added to the trunk, [1, C, 1, 1], for boards of ``size`` x ``size``."""
+        return self.steps(self.values[None, size])[..., None, None]
+
+
+ERROR_FROM, ERROR_OF_SQUARE_FROM, ERROR_OF_SQUARED_FROM = 9, 10, 14
+"""Model versions from which short-term errors are there, come as the square, as the square of a softplus"""
+WITH_Q_VALUES, COUNTED_POLICY = 16, 17
+"""The version whose policy has two channels for Q values; from which on files have the number of channels"""
+TWO_POLICIES_FROM, TWO_LAYER_PASS_FROM = 12, 15
+POSITIONAL_OR_SITUATIONAL_KO, TERRITORY_SCORING = 6, 9
+"""Global inputs that are 1 under these rules"""
+LOG_2 = math.log(2.0)
+
+
+class Multipliers(NamedTuple):
+    """From units of the network to points, moves and their errors; the defaults are those of older files."""
+
+    td_score: float = 20.0
+    score_mean: float = 20.0
+    score_deviation: float = 20.0
+    lead: float = 20.0
+    variance_time: float = 40.0
+    value_error: float = 0.25
+    score_error: float = 30.0
+
+
+A = TypeVar("A")
+V = TypeVar("V")
+
+
+class KataGoOutput(NamedTuple, Generic[A, V]):
+    """All outputs of KataGo, float32, from the view of the side to move: tensors of B positions, or those of one."""
+
+    policy: A
+    """[B, N*N+1], pass last; the two policies mixed, not masked for legality"""
+    win: V
+    """[B]: probability, as ``loss`` and ``no_result`` (a game without end); together 1"""
+    loss: V
+    no_result: V
+    lead: V
+    """[B]: points that would make the game even"""
+    score: V
+    """[B]: points at the end of a game of the network with itself, on average; a game without result counts 0"""
+    score_square: V
+    """[B]: of its square"""
+    variance_time: V
+    """[B]: how long the game is open, in moves; -1, as the two that follow, before version 9"""
+    value_error: V
+    """[B]: how far win minus loss is off from what a few moves will show"""
+    score_error: V
+    """[B]: the same of the score"""
+    ownership: A
+    """[B, N, N]: 1 = surely the mover's, -1 = surely the opponent's"""
+
+
+class PolicyHead(nn.Module):
+    """Logits of every policy the network has."""
+
+    def __init__(self, layers: LayerReader, trunk: int):
+        """Read the head that comes next in a file; ``trunk`` is the number of the trunk's channels."""
+        super().__init__()
+        layers.stream.name()
+        channels = _policy_channels(layers)
+        local, pool = layers.convolution(trunk), layers.convolution(trunk)
+        self.pool = convolution(pool, layers.scaling(pool.outputs))
+        self.pool_activation = layers.activation()
+        bias = layers.matrix(3 * pool.outputs, local.outputs)
+        after = layers.scaling(local.outputs)
+        self.local = convolution(local, after)
+        self.bias = linear(bias * after.scale[:, None])
+        self.activation = layers.activation()
+        self.out = convolution(layers.convolution(local.outputs, channels))
+        if layers.version < TWO_LAYER_PASS_FROM:
+            self.passing: nn.Module = linear(layers.matrix(3 * pool.outputs, channels))
+        else:
+            into = layers.matrix(3 * pool.outputs)
+            hidden, activation = linear(into, layers.vector(len(into))), layers.activation()
+            self.passing = nn.Sequential(hidden, activation, linear(layers.matrix(len(into), channels)))
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """Logits of the trunk's x[B, C, N, N], ``policies`` [B, K, N, N] and ``passing`` [B, K]: K is 1 for a policy, 2
+        where an optimistic one stands beside it, 4 where Q values do as well."""
+        context = pooled(self.pool_activation(self.pool(x)))
+        local = self.activation(self.local(x) + self.bias(context)[..., None, None])
+        return {"policies": self.out(local), "passing": self.passing(context)}
+
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this head, with the outputs ``policies`` and ``passing``."""
+        context = program.pool(program.convolution(self.pool, x, after=self.pool_activation))
+        bias = program.linear(self.bias, context)
+        local = program.convolution(self.local, x, bias=bias, after=self.activation)
+        program.output("policies", program.convolution(self.out, local))
+        program.output("passing", _write_matrices(program, self.passing, context))
+
+
+def _policy_channels(layers: LayerReader) -> int:
+    """Channels of the policy head, as the file or its version has them."""
+    if layers.version < COUNTED_POLICY:
+        return 4 if layers.version == WITH_Q_VALUES else 2 if layers.version >= TWO_POLICIES_FROM else 1
+    channels = layers.stream.integer("policy channels", 2, 4)
+    if channels == 3:
+        raise layers.stream.wrong("policy channels", channels, "2 or 4")
+    layers.zeros("policy", 3)
+    return channels
+
+
+def _write_matrices(program: Program, layers: nn.Module, x: Slot) -> Slot:
+    """Write a matrix, or two with an activation between them."""
+    if isinstance(layers, nn.Linear):
+        return program.linear(layers, x)
+    hidden, activation, out = cast(nn.Sequential, layers)
+    return program.linear(cast(nn.Linear, out), program.linear(cast(nn.Linear, hidden), x, activation))
+
+
+class Float32(nn.Sequential):
+    """Layers that keep their 32 bits whatever the rest of a network is in."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """What ``to``, ``half`` and the like do to weights: these may move, no more."""
+        return super()._apply(lambda values: values.to(fn(values).device), recurse)
+
+
+class ValueHead(nn.Module):
+    """Everything else; what is summed up over the board and its channels, in float32."""
+
+    def __init__(self, layers: LayerReader, trunk: int):
+        """Read the head that comes next in a file, as :class:`PolicyHead` does."""
+        super().__init__()
+        layers.stream.name()
+        if layers.version >= COUNTED_POLICY:
+            layers.zeros("value", 3)
+        local = layers.convolution(trunk)
+        self.local = convolution(local, layers.scaling(local.outputs))
+        self.activation = layers.activation()
+        into = layers.matrix(3 * local.outputs)
+        hidden, activation = linear(into, layers.vector(len(into))), layers.activation()
+        counts = 3, 6 if layers.version >= ERROR_FROM else 4
+        weights = [(layers.matrix(len(into), count), layers.vector(count)) for count in counts]
+        out = linear(*(np.concatenate(parts) for parts in zip(*weights, strict=True)))
+        self.sums = Float32(hidden, activation, out)
+        self.ownership = convolution(layers.convolution(local.outputs, 1))
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """Of the trunk's x[B, C, N, N]: ``sums`` [B, 3 + 4 or 6], results and scores, and ``owners`` [B, 1, N, N], all
+        before scaling."""
+        local = self.activation(self.local(x))
+        return {"sums": self.sums(pooled_by_size(local)), "owners": self.ownership(local)}
+
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this head, with the outputs ``sums`` (results and scores) and ``owners``."""
+        local = program.convolution(self.local, x, after=self.activation)
+        program.output("sums", _write_matrices(program, self.sums, program.pool(local, by_size=True)))
+        program.output("owners", program.convolution(self.ownership, local))
+
+
+def _parts(outputs: Mapping[str, Tensor], globals_: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Policies [B, K, N*N+1], results [B, 3] with impossible ones at minus infinity, scores and owners [B, N, N], from
+    what the heads or a program computed."""
+    policies = torch.cat([outputs["policies"].flatten(2), outputs["passing"][:, :, None]], dim=2)
+    sums = outputs["sums"]
+    return policies, result_logits(sums[:, :3], globals_), sums[:, 3:], outputs["owners"][:, 0]
+
+
+def mixed(policies: Tensor, optimism: float) -> Tensor:
+    """[B, N*N+1] logits between the policy (optimism 0) and the optimistic one (1), if policies[B, K, N*N+1] has it."""
+    if policies.shape[1] == 1:
+        return policies[:, 0]
+    return torch.lerp(policies[:, 0], policies[:, 1], optimism)
+
+
+def result_logits(results: Tensor, globals_: Tensor) -> Tensor:
+    """Logits [B, 3] of win, loss, no result for results[B, 3] and globals_[B, 19].
+
+    The last is minus infinity under rules that let no position repeat.
+    """
+    always_ends = (globals_[:, POSITIONAL_OR_SITUATIONAL_KO] != 0) & (globals_[:, TERRITORY_SCORING] == 0)
+    no_result = results[:, 2].masked_fill(always_ends, -torch.inf)
+    return torch.stack([results[:, 0], results[:, 1], no_result], dim=1)
+
+
+def value_logit(logits: Tensor) -> Tensor:
+    """[B]: its tanh is win minus loss of logits[B, 3].
+
+    With p the softmax, artanh(p0 - p1) = (log(2 p0 + p2) - log(2 p1 + p2)) / 2.
+    """
+    win, loss, no_result = logits.unbind(1)
+    gap = no_result - LOG_2
+    return (win - loss + F.softplus(gap - win) - F.softplus(gap - loss)) / 2.0
+
+
+def outputs(
+    version: int, multipliers: Multipliers, policy: Tensor, results: Tensor, scores: Tensor, owners: Tensor
+) -> KataGoOutput[Tensor, Tensor]:
+    """Outputs in the units that people use, of a file of some version.
+
+    Args:
+        policy: [B, N*N+1] logits; ``results`` [B, 3] likewise, what is impossible at minus infinity.
+        scores, owners: [B, 4 or 6] and [B, N, N], before scaling.
+    """
+    win, loss, no_result = results.float().softmax(1).unbind(1)
+    scores = scores.float()
+    has_result = 1.0 - no_result
+    score = scores[:, 0] * multipliers.score_mean
+    deviation = F.softplus(scores[:, 1]) * multipliers.score_deviation
+    errors = torch.full_like(scores[:, :3], -1.0)
+    if version >= ERROR_FROM:
+        time = F.softplus(scores[:, 3:4]) * multipliers.variance_time
+        errors = torch.cat([time, _short_term(version, multipliers, scores[:, 4:6])], dim=1)
+    return KataGoOutput(
+        policy=policy.float(),
+        win=win,
+        loss=loss,
+        no_result=no_result,
+        lead=scores[:, 2] * multipliers.lead * has_result,
+        score=score * has_result,
+        score_square=(score.square() + deviation.square()) * has_result,
+        variance_time=errors[:, 0],
+        value_error=errors[:, 1],
+        score_error=errors[:, 2],
+        ownership=owners.float().tanh(),
+    )
+
+
+def _short_term(version: int, multipliers: Multipliers, raw: Tensor) -> Tensor:
+    """[B, 2]: errors of value and score."""
+    factor = raw.new_tensor([multipliers.value_error, multipliers.score_error])
+    if version >= ERROR_OF_SQUARED_FROM:
+        return F.softplus(raw / 2.0) * factor.sqrt()
+    if version >= ERROR_OF_SQUARE_FROM:
+        return (F.softplus(raw) * factor).sqrt()
+    return F.softplus(raw) * raw.new_tensor([1.0, 10.0])
+
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
 """Shares of the optimistic policy that KataGo mixes in by default: at the root, and below it"""
@@ -39,18 +360,6 @@ class KataGoShape(Shape):
     channels: int = dimension("channels of the trunk", 1, MAX_CHANNELS)
 
 
-class Trunk(NamedTuple):
-    """Everything before the heads."""
-
-    stem: nn.Conv2d
-    stem_globals: nn.Linear
-    human: HumanEncoder | None
-    """of networks that play as people do, whose policy is never optimistic"""
-    blocks: nn.Sequential
-    tip: Norm
-    """normalisation and activation between the blocks and the heads"""
-
-
 class KataGoNet(Model):
     """The weights of a file and the forward pass.
 
@@ -61,50 +370,70 @@ class KataGoNet(Model):
     prefers_float16 = True
     """bfloat16 moves win rates of some of these networks by several hundredths, float16 by a tenth of that."""
 
-    def __init__(self, version: int, multipliers: Multipliers, trunk: Trunk, policy: PolicyHead, value: ValueHead):
-        """Put the parts together; on the ``version`` of the file depends what some outputs mean."""
-        stem = trunk.stem
-        super().__init__(
-            KataGoShape(stem.in_channels, trunk.stem_globals.in_features, len(trunk.blocks), stem.out_channels)
-        )
-        self.version = version
-        self.multipliers = multipliers
-        self.policy_optimism = 0.0 if trunk.human else TREE_OPTIMISM
-        """of :meth:`forward`; has no effect where there is one policy"""
-        self.stem, self.stem_globals, self.human, self.blocks, self.tip = trunk
-        self.policy, self.value = policy, value
+    def __init__(self, layers: LayerReader):
+        """Read the network behind the name and the version in a file, on which depends what some outputs mean."""
+        stream = layers.stream
+        stream.integer("input planes", PLANES, PLANES)
+        stream.integer("global inputs", GLOBALS, GLOBALS)
+        multipliers, has_options = Multipliers(), layers.version >= OPTIONS_FROM
+        if layers.version >= MULTIPLIERS_FROM:
+            fields = (f"multiplier {field}" for field in Multipliers._fields)
+            multipliers = Multipliers(*(stream.positive(field, MAX_MULTIPLIER) for field in fields))
+        is_human = as_if_suicide = without_atari = has_rms_norm = 0
+        if has_options:
+            is_human = stream.integer("encoder of players and dates", 0, 1)
+            as_if_suicide = stream.integer("whether areas live as if suicide were legal", 0, 1)
+            without_atari = stream.integer("whether territory beside a chain in atari does not count", 0, 1)
+            layers.zeros("model", 5)
+        stream.name()
+        count = stream.integer("blocks", 1, MAX_BLOCKS)
+        channels = layers.channels("channels of the trunk")
+        for what in ("middle", "regular", "dilated", "pooled"):
+            stream.integer(f"{what} channels", 0, MAX_CHANNELS)
+        if has_options:
+            has_rms_norm = stream.integer("kind of the last normalisation", 0, 1)
+            layers.zeros("trunk", 5)
+        super().__init__(KataGoShape(PLANES, GLOBALS, count, channels))
+        self.version, self.multipliers = layers.version, multipliers
+        self.encoder = katago_encoder(bool(as_if_suicide), bool(without_atari))
+        """the one that it is meant for"""
+        self.policy_optimism = 0.0 if is_human else TREE_OPTIMISM
+        """of :meth:`forward`; has no effect where there is one policy; networks that play as people do have none"""
+        self.stem = convolution(layers.convolution(PLANES, channels))
+        self.stem_globals = linear(layers.matrix(GLOBALS, channels))
+        self.human = HumanEncoder(layers, channels) if is_human else None
+        self.blocks = read_blocks(layers, count, channels)
+        self.tip = RmsNorm(layers, channels) if has_rms_norm else Norm(layers.scaling(channels), layers.activation())
+        self.policy, self.value = PolicyHead(layers, channels), ValueHead(layers, channels)
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """All four heads for planes[B, 22, N, N] and globals_[B, 19]; the score is KataGo's lead."""
-        return self._raw_heads(*self._heads(planes, globals_))
+    def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
+        """See :meth:`engine.nets.network.Model.outputs`, for planes[B, 22, N, N] and globals_[B, 19]."""
+        x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
+        if self.human is not None:
+            x = x + self.human(int(planes.shape[2]))
+        x = self.tip(self.blocks(x))
+        return self.value(x) | self.policy(x)
 
-    def _raw_heads(self, policies: Tensor, results: Tensor, scores: Tensor, owners: Tensor) -> RawHeads:
+    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """All four heads; the score is KataGo's lead."""
+        policies, results, scores, owners = _parts(outputs, globals_)
         no_result = results.softmax(1)[:, 2]
         return RawHeads(
-            policy_logits=mixed(policies, self.policy_optimism),
-            value_logit=value_logit(results),
+            policy=mixed(policies, self.policy_optimism),
+            value=value_logit(results),
             score=scores[:, 2] * self.multipliers.lead * (1.0 - no_result),
-            ownership_logit=owners,
+            ownership=owners,
         )
 
-    def raw(self, planes: Tensor, globals_: Tensor, optimism: float = ROOT_OPTIMISM) -> KataGoOutput:
+    def raw(self, planes: Tensor, globals_: Tensor, optimism: float = ROOT_OPTIMISM) -> KataGoOutput[Tensor, Tensor]:
         """All that KataGo's ``kata-raw-nn`` shows, for planes and globals as for :meth:`forward`.
 
         Args:
             optimism: of the policy, 0 to 1.
         """
-        policies, results, scores, owners = self._heads(planes, globals_)
+        policies, results, scores, owners = _parts(self.outputs(planes, globals_), globals_)
         policy = mixed(policies, 0.0 if self.human else optimism)
         return outputs(self.version, self.multipliers, policy, results, scores, owners)
-
-    def _heads(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Policies [B, K, N*N+1], results [B, 3] with impossible ones at minus infinity, scores and owners."""
-        x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
-        if self.human is not None:
-            x = x + self.human(int(planes.shape[2]))
-        x = self.tip(self.blocks(x))
-        results, scores, owners = self.value(x)
-        return self.policy(x), result_logits(results, globals_), scores, owners
 
     def write_program(self, program: Program) -> None:
         """See :meth:`engine.nets.network.Model.write_program`."""
@@ -124,12 +453,6 @@ class KataGoNet(Model):
             return globals_
         return torch.cat([globals_, self.human(size).flatten(1).expand(len(globals_), -1)], dim=1)
 
-    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.heads_of_program`."""
-        policies = torch.cat([outputs["policies"].flatten(2), outputs["passing"][:, :, None]], dim=2)
-        sums = outputs["sums"]
-        return self._raw_heads(policies, result_logits(sums[:, :3], globals_), sums[:, 3:], outputs["owners"][:, 0])
-
     @property
     def words(self) -> str:
         """What it is made of, for people."""
@@ -137,3 +460,30 @@ class KataGoNet(Model):
         counts = ", ".join(f"{count} {words}" for words, count in kinds.items())
         activation = type(self.tip.activation).__name__
         return f"{counts} blocks; trunk of {self.shape.channels} channels; {activation}"
+
+
+def load_katago(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
+    """Read a network file on the CPU.
+
+    Returns:
+        the model in float32, its spec, and a record: ``name``, ``version``, ``architecture`` in words, number of
+        ``parameters`` in the file, and ``human``, whether it plays as people do.
+    Raises:
+        ValueError: damaged, truncated, oversized or foreign file; one line naming the file, the byte and the field,
+            and what was expected.
+    """
+    with opened(path) as file:
+        stream = Stream(path, file)
+        name = stream.word("name of the network")
+        if not NAME.fullmatch(name):
+            raise stream.wrong("name of the network", repr(name), "up to 96 printable ASCII characters")
+        layers = LayerReader(stream, stream.integer("model version", FIRST_VERSION, LAST_VERSION))
+        model = KataGoNet(layers)
+        stream.finish()
+        if not all(values.isfinite().all() for values in model.parameters()):
+            raise stream.wrong("weights", "infinite ones once they are normalised", "finite ones")
+    record = {
+        "name": name, "version": layers.version, "architecture": model.words,
+        "parameters": stream.parameters - layers.statistics, "human": model.human is not None,
+    }  # fmt: skip
+    return model, NetworkSpec(name, model.encoder, *SIZES, tuple(HEADS)), record

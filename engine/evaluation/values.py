@@ -1,9 +1,16 @@
-"""Calibration of the value: win rates predicted and observed, a histogram of outputs, the error by move number."""
+"""Measures of values: calibration, a histogram of outputs, errors by move number, and errors side by side.
 
+Source of the comparison with others: AlphaGo, Figure 2b: the error of the value network through the game beside that of
+rollouts of four policies.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from engine.go.geometry import BLACK
+from engine.records.games import Games
 from engine.train.metrics import PositionMetrics
 
 BINS = 10
@@ -56,7 +63,7 @@ def _win_rates(found: PositionMetrics) -> tuple[np.ndarray, np.ndarray]:
     return (found.value[known] + 1.0) / 2.0, found.result[known] > 0
 
 
-def by_move(ply: np.ndarray, columns: dict[str, np.ndarray], moves: int = MOVES) -> list[dict[str, Any]]:
+def by_move(ply: np.ndarray, columns: Mapping[str, np.ndarray], moves: int = MOVES) -> list[dict[str, Any]]:
     """Means by move number: a row for each 20 moves that occur, ``from`` and ``to`` (None = the end of the game).
 
     Args:
@@ -79,3 +86,55 @@ def by_move(ply: np.ndarray, columns: dict[str, np.ndarray], moves: int = MOVES)
             | {name: float(values.mean()) for name, values in means.items() if len(values)}
         )
     return rows
+
+
+Progressed = Callable[[float], None]
+"""Called with the number of positions done since the last call"""
+Estimate = Callable[[Games, np.ndarray, np.ndarray, Progressed], np.ndarray]
+"""Values for the side to move, float64[P], of positions: game (int64[P]) and moves played (int64[P])"""
+ROLLOUTS = 100
+"""Of a position by each policy, as published"""
+NETWORK, CONSTANT = "network", "constant"
+OWN_NAMES = frozenset({"positions", "from", "to", "by_move", "rollouts", NETWORK, CONSTANT})
+"""What a table of errors says itself"""
+MOVES_OF_ROWS = ((9, 5), (13, 10))
+"""Largest board and moves of a row by move number; on larger boards as everywhere else"""
+
+
+def constant_values(games: Games, rows: np.ndarray, plies: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """The best that always says the same of Black: the mean of what happened, for the side to move.
+
+    Args:
+        rows, plies: int64[P].
+        result: float64[P]: for the side to move; no NaN.
+    Returns:
+        float64[P].
+    """
+    sign = np.where((plies % 2 == 0) == (games.first[rows] == BLACK), 1.0, -1.0)
+    return sign * (sign * result).mean()
+
+
+def errors_beside(
+    games: Games, rows: np.ndarray, plies: np.ndarray, result: np.ndarray, values: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """Means of (z - v)^2 by name, over all positions and by move number.
+
+    Args:
+        rows, plies: int64[P].
+        result: float64[P]: 1 or -1 for the side to move.
+        values: float64[P] by name; those with NaN are left out. A constant's are added.
+    Returns:
+        ``positions``, the errors by name, and ``by_move`` with the same in each row.
+    """
+    known = {name: array for name, array in values.items() if not np.isnan(array).any()}
+    known[CONSTANT] = constant_values(games, rows, plies, result)
+    errors = {name: (result - array) ** 2 for name, array in known.items()}
+    largest = int(games.size[rows].max())
+    moves = next((moves for size, moves in MOVES_OF_ROWS if largest <= size), MOVES)
+    return error_table(plies, errors, moves)
+
+
+def error_table(plies: np.ndarray, errors: Mapping[str, np.ndarray], moves: int = MOVES) -> dict[str, Any]:
+    """``positions``, the means of errors by name, and ``by_move`` with the same in each row (:func:`by_move`)."""
+    means = {name: float(error.mean()) for name, error in errors.items()}
+    return {"positions": len(plies)} | means | {"by_move": by_move(plies, errors, moves)}

@@ -9,12 +9,12 @@ from collections import Counter
 import pytest
 
 from engine.config.declaration import core_count
-from engine.system.crew.here import Here
-from tests.system.crew.jobs import Pids, Squares, kill
+from engine.system.crew import Here
+from tests.system.jobs import Pids, Squares, kill
 
 ray = pytest.importorskip("ray")
-from engine.system.crew import on_ray  # noqa: E402
-from engine.system.crew.on_ray import LOCAL, OnRay, Place, places  # noqa: E402
+from engine.system import on_ray  # noqa: E402
+from engine.system.on_ray import LOCAL, OnRay, Place, places  # noqa: E402
 
 
 @pytest.fixture(scope="module")

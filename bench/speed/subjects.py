@@ -1,0 +1,176 @@
+"""What benches measure on: networks, shipped or with random weights, which cost the same, and middle-game positions.
+
+Positions are made without data: the rollout policy plays itself into the middle game.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+import torch
+
+from bench.speed.figures import Work
+from engine.config.declaration import core_count
+from engine.features.encoder import ENCODERS
+from engine.go.geometry import MAX_SIZE, MIN_SIZE, PASS
+from engine.go.position import META_TO_MOVE, Position, new_position, play_move
+from engine.go.random import seed_state
+from engine.inference.server import FLIGHTS
+from engine.inference.slots import Request
+from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
+from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.compute.runner import Runner, new_runner
+from engine.nets.files.read import forward_flops, read_network
+from engine.nets.on_device import choose_device
+from engine.play.assembly import shipped_patterns
+from engine.rollout.policy import begin, clear_responses, draw, follow, list_responses, new_weights
+from engine.rollout.softmax import Candidates, new_candidates
+from engine.system.jit import kernel
+from weights import DEFAULT, find_network
+
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "keima-4x48": ("keima-resnet", {"blocks": 4, "channels": 48}),
+    "keima-6x64": ("keima-resnet", {}),
+    "keima-6x96": ("keima-resnet", {"channels": 96}),
+    "keima-10x128": ("keima-resnet", {"blocks": 10, "channels": 128}),
+    "keima-12x192": ("keima-resnet", {"blocks": 12, "channels": 192}),
+    "keima-20x256": ("keima-resnet", {"blocks": 20, "channels": 256}),
+    "policy-192": ("alphago-policy", {}),
+    "value-192": ("alphago-value", {}),
+    "zero-12x128": ("alphago-zero", {}),
+}
+"""Name -> architecture and shape"""
+CHOICES = (DEFAULT, *NETWORKS)
+BITS = {"auto": None, "16": True, "32": False}
+"""What ``--bits`` allows, and what it means to a network"""
+DENSITY = 0.3
+"""Share of ones in the planes that are evaluated"""
+POSITIONS = 16
+MIDDLE = 110 / 361
+"""Share of the points that have been played on in a middle-game position"""
+SEED = 1
+
+bits_option = click.option(
+    "--bits", default="auto", type=click.Choice(list(BITS)), help="of numbers; auto = as we play"
+)
+sizes = click.option(
+    "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board, repeatable"
+)
+"""Decorator: the option that chooses boards"""
+
+
+def network_option(*default: str) -> Callable:
+    """Decorator: the option that chooses networks among ``CHOICES``."""
+    return click.option(
+        "--network", "names", multiple=True, default=default, type=click.Choice(CHOICES), help="repeatable"
+    )
+
+
+def network_options(*default: str) -> Callable:
+    """Decorator: the options that choose networks and how they are evaluated."""
+    device = click.option("--device", default="auto", help="auto, cpu, mps, cuda or cuda:N")
+    threads = click.option(
+        "--threads", default=0, type=click.IntRange(0, 256), help="evaluators on the CPU; 0 = one a core"
+    )
+    return lambda command: network_option(*default)(device(bits_option(threads(command))))
+
+
+def shape_of(name: str) -> tuple[str, dict[str, Any]]:
+    """Architecture and whole shape of one of ``NETWORKS``."""
+    architecture, shape = NETWORKS[name]
+    encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
+    inputs = {"planes": encoder.planes} | ({"globals": encoder.globals} if encoder.globals else {})
+    return architecture, inputs | shape
+
+
+def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwork, int]:
+    """One of ``CHOICES`` on a device, and its operations for a position on the largest board up to 19x19.
+
+    Args:
+        bits: one of ``BITS``.
+    Raises:
+        ValueError: the device or the shipped network cannot be used.
+    """
+    if name in NETWORKS:
+        # Some random networks like to pass, and their searches meet many finished games.
+        torch.manual_seed(SEED)
+        model = new_model(*shape_of(name))
+        spec = new_spec(model, name)
+    else:
+        path = find_network(name)
+        if isinstance(path, tuple):
+            raise ValueError(f"{name}: expected a single network")
+        model, spec, _ = read_network(path)
+    # One thread of torch for each evaluator, as when we play.
+    network = TorchNetwork(model, spec, choose_device(device, threads=1), BITS[bits])
+    return network, forward_flops(model, min(19, spec.max_size))
+
+
+def new_runners(
+    network: TorchNetwork, threads: int = 0, new: Callable[[TorchNetwork], Runner] = new_runner
+) -> list[Runner]:
+    """A runner for each thread that evaluates when we play.
+
+    Args:
+        threads: evaluators on the CPU; 0 = one a core.
+        new: makes one.
+    """
+    return [new(network) for _ in range(FLIGHTS if network.merges else threads or core_count())]
+
+
+def evaluation_works(network: TorchNetwork, runners: Sequence[Runner], size: int, batch: int) -> list[Work]:
+    """Batches of one size again and again, one work a runner; the GIL is free while a network computes."""
+    rng, encoder = np.random.default_rng(SEED), ENCODERS[network.spec.encoder]
+
+    def work_of(runner: Runner) -> Work:
+        slots = Request(size, batch, encoder.planes, encoder.globals, network.device.type == "cuda")
+        slots.planes[:] = rng.random(slots.planes.shape) < DENSITY
+        slots.globals[:] = rng.random(slots.globals.shape)
+        inputs = [slots.tensors["planes"]], [slots.tensors["globals"]]
+
+        def work(count: int) -> int:
+            for _ in range(count):
+                runner.run(*inputs)
+            return 0
+
+        return work
+
+    return [work_of(runner) for runner in runners]
+
+
+@kernel
+def _play_on(position, weights, tables, last, state, count):
+    """Play ``count`` moves of the rollout policy; ``last`` is that of :class:`engine.rollout.softmax.Candidates`."""
+    board = position.board
+    begin(weights, board, tables)
+    for _ in range(count):
+        color = position.meta[META_TO_MOVE]
+        answers = clear_responses(weights)
+        if last[0] != PASS:
+            answers = list_responses(weights, board, tables, last[0], color, last[2])
+        last[1] = last[0]
+        last[0] = draw(weights, board, color, answers, state)
+        last[2] = play_move(position, last[0], color)
+        if last[0] != PASS:
+            follow(weights, board, tables, last[0], color, last[2])
+
+
+class MiddleGame(NamedTuple):
+    """A position, and its candidate moves, which hold the last move played."""
+
+    position: Position
+    moves: Candidates
+
+
+def middle_games(size: int) -> list[MiddleGame]:
+    """``POSITIONS`` positions that the shipped rollout policy comes to.
+
+    Raises:
+        ValueError: the file of the policy is missing or damaged.
+    """
+    tables = shipped_patterns().tables
+    games = [MiddleGame(new_position(size), new_candidates(size)) for _ in range(POSITIONS)]
+    for stream, (position, moves) in enumerate(games):
+        _play_on(position, new_weights(size), tables, moves.last, seed_state(SEED, stream), round(MIDDLE * size * size))
+    return games

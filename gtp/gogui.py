@@ -1,0 +1,95 @@
+"""GoGui's graphics: the layout of boards and graphics commands, and the search drawn while a command runs.
+
+Points come as vertices. Source: GoGui's manual, "Analyze Commands" and "Live Graphics".
+"""
+
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from gtp.host import Host
+from gtp.info import caption
+
+if TYPE_CHECKING:
+    from engine.search.report import Report, Watcher
+
+LIVE = "gogui-gfx:"
+"""Begins graphics on standard error; they end with an empty line"""
+CLEAR = f"{LIVE} CLEAR\n"
+INTERVAL_S = 0.5
+"""Between two drawings; people read no faster"""
+FIRST_S = 0.02
+"""Before the first drawing, so that short searches are shown too"""
+
+
+def board(words: Iterable[str], size: int) -> str:
+    """Words as a board, the top row first, in columns of one width; an empty word becomes ``""``."""
+    cells = [word or '""' for word in words]
+    width = max(map(len, cells))
+    rows = [" ".join(cell.rjust(width) for cell in cells[row : row + size]) for row in range(0, len(cells), size)]
+    return "\n" + "\n".join(rows)
+
+
+def pairs(labels: Iterable[tuple[str, str]]) -> str:
+    """Vertices with their labels, in one line."""
+    return " ".join(f"{vertex} {label}" for vertex, label in labels)
+
+
+def graphic(*commands: str) -> str:
+    """Graphics commands such as ``LABEL`` and ``VAR``, one a line; those without arguments are left out."""
+    return "\n".join(command for command in commands if " " in command.rstrip())
+
+
+def shades(shares: Iterable[tuple[str, float]]) -> str:
+    """Commands that colour points by a share, 0 to 1: pale yellow to red; small shares still differ."""
+
+    def fade(channel: int, share: float) -> int:
+        return round(channel * (1.0 - math.sqrt(share)))
+
+    return "\n".join(f"COLOR #ff{fade(255, share):02x}{fade(160, share):02x} {vertex}" for vertex, share in shares)
+
+
+@contextmanager
+def live_graphics(host: Host, color: int) -> Iterator["Watcher | None"]:
+    """A watcher that draws a search for a colour, if GoGui or the options ask for it; the end of the block clears it.
+
+    Threads: it draws in the thread of the search's caller, the command thread.
+    """
+    player = host.player
+    if not (host.draws_live or player.options.live_graphics):
+        yield None
+        return
+    from engine.search.report import Watcher
+
+    is_drawn = False
+
+    def draw(report: "Report") -> None:
+        nonlocal is_drawn
+        is_drawn = True
+        _write(f"{LIVE}\n{_drawing(report, player.game.size, color)}\n\n")
+
+    try:
+        yield Watcher(draw, INTERVAL_S, FIRST_S)
+    finally:
+        if is_drawn:
+            # GoGui may read the last drawing only after the answer, and would draw it over the next position.
+            _write(CLEAR)
+
+
+def _write(text: str) -> None:
+    """Send graphics; a closed standard error does not stop the search."""
+    with suppress(OSError):
+        print(text, end="", file=sys.stderr, flush=True)
+
+
+def _drawing(report: "Report", size: int, color: int) -> str:
+    """Shares of the visits, and the principal variation."""
+    from engine.go.geometry import BLACK, PASS, other, to_vertex
+
+    shares = [(to_vertex(move.point, size), move.visits / max(1, report.visits)) for move in report.moves
+              if move.point != PASS]  # fmt: skip
+    sides = " bw"[color] + " bw"[other(color)]
+    line = ((sides[n % 2], to_vertex(point, size)) for n, point in enumerate(report.moves[0].pv))
+    return graphic(shades(shares), f"VAR {pairs(line)}", f"TEXT {caption(report, color == BLACK)}")
