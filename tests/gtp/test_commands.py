@@ -104,11 +104,10 @@ def test_help_is_grouped_by_what_commands_are_for(ask):
     assert explained == ask("list_commands")[2:].split("\n")
     headings = [line for line in lines if not line.startswith("  ")]
     assert "The game clock" in headings and len(set(headings)) == len(headings) > 5
-    assert lines.index("The game on the board: size, handicap, komi, rules and game records") < lines.index(
-        "  boardsize SIZE [HEIGHT]: " + BOARDSIZE
-    )
+    heading = "The game on the board: size, handicap, komi, rules and game records"
+    assert lines.index(heading) < lines.index("  boardsize SIZE [HEIGHT]: " + BOARDSIZE)
     assert ask("help boardsize").split("\n")[0] == f"= boardsize SIZE [HEIGHT]: {BOARDSIZE}"
-    assert ask("help undo") == "= undo: Take the last move back."
+    assert ask("help undo") == "= undo: Undo the last move."
 
 
 def test_administration(ask):
