@@ -133,13 +133,15 @@ def test_labels_are_what_the_network_answers(teacher, shard, tmp_path):
     assert min(compared.values()) >= 80
 
 
-def test_every_kind_gets_its_share(teacher, shard, tmp_path):
-    made = label(teacher, shard, tmp_path / "out", 1200)
+def test_every_kind_gets_its_share(teacher, tmp_path):
+    """One thread: what others have under way counts as found, and would be cut off in a run as short as this."""
+    write_games(tmp_path / "games.npz.xz", made_games(120))
+    made = label(teacher, tmp_path / "games.npz.xz", tmp_path / "out", 1200, threads=1)
     counts = {(kind.source, kind.size): count for kind, count in made.counts.items()}
     assert sum(counts.values()) == len(all_labels(tmp_path / "out")) >= 1200
     total = sum(counts.values())
     for kind, share in (((RECORDED, 9), 0.25), ((SELF_PLAYED, 7), 0.25), ((SELF_PLAYED, 9), 0.5)):
-        assert abs(counts[kind] / total - share) < 0.03
+        assert abs(counts[kind] / total - share) < 0.02
 
 
 def test_a_run_that_is_stopped_goes_on_and_makes_the_same_games(teacher, shard, tmp_path):
