@@ -43,7 +43,7 @@ class SleepingJob:
     @property
     def plan(self) -> Plan:
         """How the games are played."""
-        return Plan(BulkOptions(VARIETY, size=SIZE, limit=MOVES), 1)
+        return Plan(BulkOptions(VARIETY, size=SIZE, limit=MOVES))
 
     def server(self, stack: ExitStack) -> InferenceServer:
         """The network's, which evaluates one batch after the other; ``stack`` closes it."""

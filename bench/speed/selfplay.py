@@ -22,9 +22,9 @@ from bench.speed.subjects import evaluation_works, made_network, network_options
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
-from engine.selfplay.many_games import Group, groups_for
+from engine.selfplay.games import GameBatch, Player, batches_for
 from engine.selfplay.plan import BulkOptions, setups_of
-from engine.selfplay.search_games import SearchGroup
+from engine.selfplay.search_games import SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.variety import Komi, Variety
 from engine.system.crew import SharedNumbers
@@ -92,8 +92,8 @@ def _policy_games(
 ) -> Iterator[tuple[int, int]]:
     """See :data:`Play`."""
     options = BulkOptions(VARIETY, size=size)
-    set_up = partial(setups_of, options, n_networks=1)
-    for ended in Group([server], size, batch, options.conduct(), options.seed, set_up, stopped).play(numbers):
+    player = Player(server, options.config())
+    for ended in GameBatch([player], size, batch, partial(setups_of, options), stopped).play(numbers):
         yield len(ended.games.size), 0
 
 
@@ -101,7 +101,7 @@ def _searched_games(
     server: InferenceServer, size: int, batch: int, numbers: Iterator[int], stopped: threading.Event
 ) -> Iterator[tuple[int, int]]:
     """See :data:`Play`."""
-    for rows in SearchGroup(server, SearchPlayOptions(size=size), batch, stopped=stopped).play(numbers):
+    for rows in SelfPlay(server, SearchPlayOptions(size=size), batch, stopped=stopped).play(numbers):
         yield len(rows.games.size), len(rows.game)
 
 
@@ -118,7 +118,7 @@ def _rates(play: Play, server: InferenceServer, size: int, batch: int, seconds: 
         for ended in play(server, size, batch, counted, stopped):
             finished.append(ended)
 
-    threads_ = [threading.Thread(target=work) for _ in range(groups_for(server))]
+    threads_ = [threading.Thread(target=work) for _ in range(batches_for(server))]
     before, start = server.evaluations, time.perf_counter()
     for thread in threads_:
         thread.start()

@@ -80,9 +80,7 @@ def replay(position, fresh, record, game, ply, rules):
     copy_position(position, fresh)
     for i in range(RULE_FIELDS):
         position.rules[i] = rules[i]
-    stones = record.setup[record.setup_offsets[game] : record.setup_offsets[game + 1]]
-    if len(stones) > 0 or record.first[game] != BLACK:
-        set_up(position, stones, record.first[game])
+    set_up(position, record.setup[record.setup_offsets[game] : record.setup_offsets[game + 1]], record.first[game])
     start, size = record.offsets[game], position.board.meta[META_SIZE]
     for i in range(start, start + ply):
         point = point_of(np.int64(record.moves[i]), size)

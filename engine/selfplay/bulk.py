@@ -5,7 +5,7 @@
     OUT/journal.bin               finished games that are in no shard yet (:mod:`engine.system.run_folder`)
 
 A game is a function of the run's seed and the game's number, so a run that was stopped in any way resumes and loses
-only the games that were in play. Several groups of games (:mod:`engine.selfplay.many_games`) play at once, each on a
+only the games that were in play. Several groups of games (:mod:`engine.selfplay.games`) play at once, each on a
 thread of its own. Of N processes that torchrun started the k-th plays every N-th game and has files of its own in the
 same folder, ``games-kofN.json`` and so on; all games together are those of one process. Start at :meth:`BulkPlay.run`.
 """
@@ -26,7 +26,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.records.games import ENDINGS, GAMES, RESIGNED, Games, read_games, select, write_games
 from engine.records.schema import join
-from engine.selfplay.many_games import groups_for
+from engine.selfplay.games import batches_for
 from engine.selfplay.plan import Plan, check_player
 from engine.selfplay.table import NEVER
 from engine.system.crew import Away, Done, Files, Here, Opened
@@ -49,7 +49,7 @@ class BulkWorker:
             at_once: games of a group.
             groups: groups that play at once; 0 = the number that keeps a server busy.
         """
-        self.threads = groups or groups_for(servers[0])
+        self.threads = groups or batches_for(servers[0])
         self._servers, self._plan, self._at_once = servers, plan, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:

@@ -15,10 +15,10 @@ import numpy as np
 from engine.nets.on_device import load_network
 from engine.records.labels import RECORDED, SELF_PLAYED
 from engine.records.schema import join
+from engine.selfplay.games import batches_for
 from engine.selfplay.label_options import LabelOptions, game_of, pieces_of
 from engine.selfplay.label_rows import IN_RECORD, new_rows, pack_rows
 from engine.selfplay.labelled_games import LabelledGames
-from engine.selfplay.many_games import groups_for
 from engine.selfplay.recorded import RecordedGames, Taken
 from engine.system.crew import Done, Files
 from engine.train.teacher import Teacher
@@ -38,7 +38,7 @@ class LabelWorker:
             at_once: positions of recorded games a batch, and games of self-play of a thread and size.
             threads: batches under way at once; 0 = the number that keeps the teacher busy.
         """
-        self.threads = threads or groups_for(teacher.server)
+        self.threads = threads or batches_for(teacher.server)
         self.teacher, self.options, self.recorded, self.at_once = teacher, options, recorded, at_once
         self._begun = begun
 

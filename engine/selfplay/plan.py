@@ -6,19 +6,23 @@ Start at :class:`Plan`.
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from engine.config.declaration import Checked, option
 from engine.features.encoder import ENCODERS
-from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.inference.server import InferenceServer
 from engine.nets.network import NetworkSpec
-from engine.records.games import MAX_MOVES, Games
-from engine.selfplay.many_games import Finished, Group, Setups
-from engine.selfplay.table import NEVER, Conduct
+from engine.records.games import MAX_MOVES, Games, read_games, shard_files
+from engine.records.replay import Replayer, recorded
+from engine.records.schema import join
+from engine.selfplay.games import Finished, GameBatch, Openings, Player, Setups
+from engine.selfplay.table import NEVER, GameConfig
 from engine.selfplay.variety import Variety, unit_of
+from engine.system.files import sha256_of
 
 FORMAT = "keima played games 2"
 LIMIT_BOARDS = 2
@@ -61,11 +65,12 @@ class BulkOptions(Checked):
     games_per_shard: int = option(10000, "in all shards but the last", low=1)
     seed: int = option(1, "of all that is drawn", low=0)
 
-    def conduct(self) -> Conduct:
+    def config(self) -> GameConfig:
         """The same as the kernels read it."""
-        return Conduct(
+        return GameConfig(
             limit=min(self.limit, MAX_MOVES) if self.limit else move_limit(self.size),
-            is_pass_last=self.passes == "last",
+            seed=self.seed,
+            sensible_moves=NEVER if self.passes == "last" else 0,
             free_moves=self.free_moves,
             least_share=self.least_share,
             resign_below=2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
@@ -78,28 +83,11 @@ class BulkOptions(Checked):
         return {name: value for name, value in vars(self).items() if name != "variety"} | self.variety.record()
 
 
-def players_of(numbers: np.ndarray, n_networks: int) -> np.ndarray:
-    """int64[K, 2, 2]: who plays; of two networks the first has Black in even games.
-
-    Args:
-        numbers: int64[K].
-    """
-    players = np.zeros((len(numbers), 2, 2), np.int64)
-    if n_networks == 2:
-        players[:] = np.stack([numbers % 2, 1 - numbers % 2], axis=1)[:, None]
-    return players
-
-
-def setups_of(options: BulkOptions, numbers: np.ndarray, n_networks: int) -> Setups:
+def setups_of(options: BulkOptions, numbers: np.ndarray) -> Setups:
     """How the games of some numbers (int64[K]) begin."""
     rules, temperatures = options.variety.draw(options.seed, numbers, options.size)
-    return Setups(
-        rules=rules,
-        temperatures=temperatures,
-        players=players_of(numbers, n_networks),
-        switches=np.full(len(numbers), NEVER, np.int64),
-        quits=(unit_of(options.seed, numbers, RESIGNATION) >= options.played_out).astype(np.int64),
-    )
+    may_resign = (unit_of(options.seed, numbers, RESIGNATION) >= options.played_out).astype(np.int64)
+    return Setups(rules, may_resign, temperatures)
 
 
 class Plan:
@@ -108,8 +96,8 @@ class Plan:
     attempts = 1
     """games that may be played for each one wanted"""
 
-    def __init__(self, options: BulkOptions, n_networks: int) -> None:
-        self.options, self._n_networks = options, n_networks
+    def __init__(self, options: BulkOptions) -> None:
+        self.options = options
 
     def record(self) -> dict[str, Any]:
         """For the manifest: what a run must go on with."""
@@ -118,7 +106,7 @@ class Plan:
     @property
     def most_positions(self) -> int:
         """The most that a game may give."""
-        return self.options.conduct().limit
+        return self.options.config().limit
 
     def positions(self, games: Games) -> np.ndarray:
         """int64[G]: how many positions games that were kept give: all that are before a move."""
@@ -136,18 +124,75 @@ class Plan:
         Raises:
             RuntimeError: a network failed.
         """
-        options = self.options
-        group = Group(servers, options.size, at_once, options.conduct(), options.seed, self.set_up, stopped)
-        for finished in group.play(numbers):
-            yield self.kept(finished)
+        players = [Player(server, self.options.config()) for server in servers]
+        batch = GameBatch(players, self.options.size, at_once, self.set_up, stopped)
+        yield from map(self.kept, batch.play(numbers))
 
     def set_up(self, numbers: np.ndarray) -> Setups:
         """How the games of some numbers (int64[K]) begin. Game n is attempt ``n % attempts`` of what is wanted."""
-        return setups_of(self.options, numbers, self._n_networks)
+        return setups_of(self.options, numbers)
 
     def kept(self, finished: Finished) -> Games:
         """What is kept of games that ended, numbered by what was wanted."""
         return finished.games._replace(resigner=finished.resigner)
+
+
+class OpenedPlan(Plan):
+    """Games of one network or two that begin with the first moves of recorded games.
+
+    Every opening is played, and between two networks twice, colours changed.
+    """
+
+    def __init__(self, options: BulkOptions, n_networks: int, shards: Sequence[Path], moves: int = 0) -> None:
+        """Plan a run.
+
+        Args:
+            shards: of games, or folders of them, as :func:`engine.records.games.shard_files` reads these.
+            moves: to take of each game; 0 = all.
+        Raises:
+            ValueError: a game that cannot be an opening, or none at all; one line.
+        """
+        super().__init__(options)
+        self._n_networks = n_networks
+        files = shard_files(shards, None)
+        games = join([read_games(file) for file in files])
+        self._identity = {"moves": moves, "sha256": [sha256_of(file) for file in files]}
+        plies = np.diff(games.offsets)
+        plies = np.minimum(plies, moves) if moves else plies
+        _check_openings(games, plies, options)
+        self._openings = Openings(recorded(games), np.arange(len(plies)), plies)
+
+    def record(self) -> dict[str, Any]:
+        """See :class:`Plan`."""
+        return super().record() | {"openings": self._identity}
+
+    def set_up(self, numbers: np.ndarray) -> Setups:
+        """See :class:`Plan`; of two networks the games 2k and 2k + 1 have the same opening."""
+        rows = numbers // self._n_networks % len(self._openings.rows)
+        openings = self._openings._replace(rows=rows, plies=self._openings.plies[rows])
+        return super().set_up(numbers)._replace(openings=openings)
+
+
+def _check_openings(games: Games, plies: np.ndarray, options: BulkOptions) -> None:
+    """Refuse what cannot be an opening."""
+    if not len(plies):
+        raise ValueError("openings: no games, expected one or more")
+    replayer, limit = Replayer(), options.config().limit
+    for row, is_even in enumerate(games.starts_even().tolist()):
+        size, moves = int(games.size[row]), games.moves[games.offsets[row] :][: plies[row]]
+        is_pass = moves == size * size
+        try:
+            if size != options.size:
+                raise ValueError(f"it is of {size}x{size}, expected {options.size}x{options.size}")
+            if not is_even:
+                raise ValueError("it does not begin on the empty board with Black")
+            if np.any(is_pass[1:] & is_pass[:-1]):
+                raise ValueError("it is over within the moves to take")
+            if len(moves) >= limit:
+                raise ValueError(f"it has {len(moves)} moves, and games are broken off after {limit}")
+            replayer.check(size, np.zeros(0, np.uint16), BLACK, moves)
+        except ValueError as error:
+            raise ValueError(f"openings: game {row + 1} of {len(plies)} cannot be one ({error})") from error
 
 
 def check_player(spec: NetworkSpec, sizes: Sequence[int], variety: Variety) -> None:

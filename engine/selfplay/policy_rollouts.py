@@ -13,9 +13,9 @@ from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded
-from engine.selfplay.many_games import Group, Openings, Setups
+from engine.selfplay.games import GameBatch, Openings, Player, Setups
 from engine.selfplay.plan import LIMIT_BOARDS
-from engine.selfplay.table import NEVER, Conduct
+from engine.selfplay.table import NEVER, GameConfig
 from engine.system.crew import work_in_threads
 
 SEED = 20160130
@@ -53,15 +53,16 @@ def policy_values(
     stopped = threading.Event()
     for size in np.unique(sizes).tolist():
         chosen = np.flatnonzero(sizes == size)
-        conduct = Conduct(limit=int(plies[chosen].max()) + LIMIT_BOARDS * size**2, is_pass_last=True)
+        limit = int(plies[chosen].max()) + LIMIT_BOARDS * size**2
+        player = Player(server, GameConfig(limit, SEED, sensible_moves=NEVER))
         numbers = (chosen[:, None] * count + np.arange(count)).ravel()
         # No two groups play from one position: their sums do not meet.
         parts = np.split(numbers, count * (len(chosen) * np.arange(1, groups) // groups))
 
-        def work(size: int = size, conduct: Conduct = conduct, parts: list[np.ndarray] = parts) -> None:
+        def work(size: int = size, player: Player = player, parts: list[np.ndarray] = parts) -> None:
             part = parts.pop()
-            group = Group([server], size, min(at_once, max(1, len(part))), conduct, SEED, set_up, stopped)
-            for finished in group.play(iter(part.tolist())):
+            batch = GameBatch([player], size, min(at_once, max(1, len(part))), set_up, stopped)
+            for finished in batch.play(iter(part.tolist())):
                 np.add.at(sums, finished.games.number // count, finished.games.result)
                 if on_progress:
                     on_progress(len(finished.games.number) / count)
@@ -76,9 +77,5 @@ def _setups(games: Games, rows: np.ndarray, plies: np.ndarray, count: int, numbe
     at = numbers // count
     return Setups(
         rules=game_rules(games, rows[at], np.zeros(len(at), bool)),
-        temperatures=np.ones(len(at)),
-        players=np.zeros((len(at), 2, 2), np.int64),
-        switches=np.full(len(at), NEVER, np.int64),
-        quits=np.zeros(len(at), np.int64),
         openings=Openings(recorded(games), rows[at], plies[at]),
     )

@@ -34,7 +34,7 @@ from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.records.games import select
 from engine.records.schema import join
-from engine.selfplay.many_games import Finished, Group, groups_for
+from engine.selfplay.games import Finished, GameBatch, Player, batches_for
 from engine.selfplay.plan import PASSES, BulkOptions, check_player, setups_of
 from engine.selfplay.variety import Variety, unit_of
 from engine.system.run_folder import open_manifest, refuse_foreign
@@ -255,28 +255,28 @@ class Reinforce:
             InferenceServer(first, threads=self._threads, max_batch=len(numbers)) as one,
             InferenceServer(second, threads=self._threads, max_batch=len(numbers)) as other,
         ):
-            # Each group has its own games, so that batches, and rounding with them, are the same each time.
-            parts = [part for part in np.array_split(self._ranks.part(numbers), groups_for(one)) if len(part)]
+            # Each thread has its own games, so that batches, and rounding with them, are the same each time.
+            parts = [part for part in np.array_split(self._ranks.part(numbers), batches_for(one)) if len(part)]
 
             def work(part: np.ndarray) -> list[Finished]:
-                set_up = partial(setups_of, play, n_networks=2)
-                group = Group([one, other], play.size, len(part), play.conduct(), seed, set_up)
-                return list(group.play(iter(part.tolist())))
+                players = [Player(server, play.config()) for server in (one, other)]
+                batch = GameBatch(players, play.size, len(part), partial(setups_of, play))
+                return list(batch.play(iter(part.tolist())))
 
             with ThreadPoolExecutor(max(1, len(parts))) as executor:
                 return [finished for found in executor.map(work, parts) for finished in found]
 
     def _experience(self, finished: list[Finished]) -> Experience:
-        """Games by number, as the network of the first seat lived through them."""
+        """Games by number, as the first network played them."""
         games = join([one.games for one in finished])
         symmetries = np.concatenate([one.symmetries for one in finished])
         order = np.argsort(games.number)
         lengths, starts = np.diff(games.offsets)[order], games.offsets[:-1][order]
         at = np.repeat(starts - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths) + np.arange(lengths.sum())
         games = select(games, order)
-        setups = setups_of(self.options.play(self.options.seed), games.number, 2)
+        rules, temperatures = self.options.variety.draw(self.options.seed, games.number, self.options.size)
         learner = np.where(games.number % 2 == 0, BLACK, WHITE).astype(np.uint8)
-        return Experience(games, symmetries[at], setups.rules, setups.temperatures, learner)
+        return Experience(games, symmetries[at], rules, temperatures, learner)
 
     def _win_rate(self, finished: list[Finished]) -> float:
         """The first network's share of the points in the games of all processes, a draw being half of one."""

@@ -1,31 +1,32 @@
-"""Games between two networks by search, a table of them at a time: ladders and gates of self-play.
+"""Matches between two networks by search: ladders and gates of self-play, as numbered work for a crew.
 
-The kernels are those of self-play (:mod:`engine.selfplay.search_steps`), but a game is handed over after each move: the
-network of the other colour goes on with a tree of its own. With one visit a network's policy alone draws its moves; of
-:class:`engine.nets.fakes.UniformNetwork`, bound to sensible ones, that is a player of random moves. Start at
-:class:`MatchGroup`.
+With one visit a network's policy alone draws its moves; of :class:`engine.nets.fakes.UniformNetwork`, bound to sensible
+ones, that is a player of random moves. Start at :func:`play_match`.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.encoder import ENCODERS
-from engine.go.position import META_N_MOVES
+from engine.features.encoder import sample_inputs
 from engine.inference.server import InferenceServer
-from engine.inference.slots import State
-from engine.selfplay.boards import new_boards
-from engine.selfplay.many_games import CAPACITY_BEYOND, PLAYERS
-from engine.selfplay.search_games import begin_next_games, fitted
+from engine.nets.fakes import UniformNetwork
+from engine.nets.network import Network
+from engine.nets.on_device import load_network
+from engine.selfplay.games import GameBatch, Player, batches_for
+from engine.selfplay.search_games import fitted
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_steps import advance_games, back_up_results, count_searched_games
-from engine.selfplay.search_table import HANDED_OVER, SearchConduct, new_search_table, new_tuning, new_work
-from engine.selfplay.table import EMPTY_SEAT
+from engine.selfplay.search_play import CACHE_MIB
+from engine.selfplay.searches import new_tuning
+from engine.system.crew import Away, Done, Files, Here, Opened
 
+FIRST, SECOND = "first.safetensors", "second.safetensors"
+"""What the crew calls the files of the networks"""
 WHOLE_GAME = 2.0
 """``sensible`` that holds to a game's end"""
 
@@ -74,106 +75,113 @@ def match_options(options: SearchPlayOptions, seed: int) -> SearchPlayOptions:
     )  # fmt: skip
 
 
-class MatchGroup:
-    """A table of games of two players; even games have the first one as Black. Threads: one at a time."""
+def match_batch(
+    players: Sequence[MatchPlayer], options: SearchPlayOptions, slots: int, stopped: threading.Event | None = None
+) -> GameBatch:
+    """Games of two players, some of them at once; even games have the first one as Black.
 
-    def __init__(
-        self, players: Sequence[MatchPlayer], options: SearchPlayOptions, seats: int,
-        stopped: threading.Event | None = None,
-    ) -> None:  # fmt: skip
-        """Memory for some games at once.
+    Args:
+        options: of :func:`match_options`; the visits are the players'.
+        stopped: ends play once it is set; games in play are lost.
+    Raises:
+        ValueError: a network cannot play so; one line.
+    """
+    tuning, sides = new_tuning(options.c_puct, options.fpu_reduction), []
+    for player in players:
+        fitted(player.server, options)
+        config = replace(options, sensible=WHOLE_GAME * player.is_sensible).config()
+        config = config._replace(visits=player.visits, fast_visits=player.visits)
+        sides.append(Player(player.server, config, tuning))
+    return GameBatch(sides, options.size, slots, options.set_up, stopped)
+
+
+class SearchMatchWorker:
+    """Plays games of two players. See :class:`engine.system.crew.Worker`."""
+
+    def __init__(self, players: Sequence[MatchPlayer], options: SearchPlayOptions, at_once: int) -> None:
+        """Take the players, whose servers the caller closes.
 
         Args:
-            options: of :func:`match_options`; the visits are the players'.
-            stopped: ends play once it is set; games in play are lost.
-        Raises:
-            ValueError: a network cannot play so; one line.
+            at_once: games of a batch.
         """
-        for player in players:
-            fitted(player.server, options)
-        self._players, self._options, self._stopped = players, options, stopped or threading.Event()
-        self._conducts: list[SearchConduct] = [
-            replace(options, sensible=WHOLE_GAME * player.is_sensible)
-            .conduct()
-            ._replace(visits=player.visits, fast_visits=player.visits, hands_over=True)
-            for player in players
-        ]
-        self._tuning = new_tuning(options.c_puct, options.fpu_reduction)
-        capacity, size = options.most_moves + CAPACITY_BEYOND, options.size
-        self._table = new_search_table(size, seats, capacity, max(player.visits for player in players))
-        self._fresh, self._work = new_boards(size, 1, capacity), new_work(size, capacity)
-        self._endings, self._asked = np.zeros(seats, np.uint8), np.zeros(seats, np.int64)
-        encoders = [ENCODERS[player.server.spec.encoder] for player in players]
-        self._scratch = [encoder.new_scratch(size) for encoder in encoders]
-        self._requests = [
-            player.server.new_request(size, seats, encoder.planes, encoder.globals)
-            for player, encoder in zip(players, encoders, strict=True)
-        ]
-        for request in self._requests:
-            request.alone = True
+        self.threads = batches_for(players[0].server)
+        self._players, self._options, self._at_once = players, options, at_once
 
-    def play(self, numbers: Iterator[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Play these games; yields those that end, as they end.
+    def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
+        """See :meth:`engine.system.crew.Worker.do`: 1, 0 or -1 a game, won, drawn or lost by the first player.
 
-        Returns:
-            int64[K], int8[K]: their numbers, and 1, 0 or -1: won, drawn or lost by the first player.
         Raises:
             RuntimeError: a network failed.
         """
-        table = self._table
-        table.numbers[:], table.request_row[:] = EMPTY_SEAT, -1
-        # Nothing that a game begins with is among what the two conducts differ by.
-        begin = partial(begin_next_games, table, self._conducts[0], self._fresh, self._options)
-        ready = begin(np.arange(len(self._endings)), numbers)
-        while not self._stopped.is_set():
-            for request in self._requests:
-                request.state, request.count = State.FILLING, 0
-            while len(ready):
-                self._advance(ready)
-                codes = self._endings[ready]
-                ended = ready[(codes != 0) & (codes != HANDED_OVER)]
-                if len(ended):
-                    yield self._finish(ended)
-                ready = np.concatenate([ready[codes == HANDED_OVER], begin(ended, numbers)])
-            if not self._evaluate():
-                return
-            ready = np.flatnonzero(table.numbers != EMPTY_SEAT)
+        for finished in match_batch(self._players, self._options, self._at_once, stopped).play(numbers):
+            found = finished.games.number
+            yield found.tolist(), (np.where(found % 2 == 0, 1, -1).astype(np.int8) * finished.games.result).tobytes()
 
-    def _movers(self, seats: np.ndarray) -> np.ndarray:
-        """int64[K]: the players who move in some games."""
-        movers: np.ndarray = (self._table.boards.meta[seats, META_N_MOVES] + self._table.numbers[seats]) % PLAYERS
-        return movers
 
-    def _advance(self, seats: np.ndarray) -> None:
-        """Take games to their next leaves, each by the player who moves, or to the end of its search."""
-        movers = self._movers(seats)
-        for k, (player, request) in enumerate(zip(self._players, self._requests, strict=True)):
-            own = seats[movers == k]
-            if len(own):
-                self._asked[own] = k
-                request.count = int(advance_games(
-                    self._table, self._conducts[k], self._tuning, own, request.count, self._work, player.server.cache,
-                    self._scratch[k], request.planes, request.globals, self._endings,
-                ))  # fmt: skip
+@dataclass(frozen=True)
+class SearchMatchJob:
+    """A match of two networks, wherever it is played. See :class:`engine.system.crew.Job`."""
 
-    def _evaluate(self) -> bool:
-        """Ask both networks about the leaves that wait for them; False if there are none."""
-        asked = [k for k, request in enumerate(self._requests) if request.count]
-        for k in asked:
-            self._players[k].server.submit(self._requests[k])
-        rows = self._table.request_row.copy()
-        for k in asked:
-            server, request = self._players[k].server, self._requests[k]
-            server.wait(request)
-            # The kernel takes what every game waits for, so it is shown those that asked this network.
-            self._table.request_row[:] = np.where(self._asked == k, rows, -1)
-            outputs = request.policy, request.value, request.score
-            back_up_results(self._table, self._work, *outputs, "score" in server.spec.heads, server.cache)
-        return bool(asked)
+    options: SearchPlayOptions
+    visits: tuple[int, int]
+    encoder: str
+    """of random moves, which are played where there is no second file"""
+    at_once: int
 
-    def _finish(self, seats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Games of some seats, which have ended, and how they went, as of :meth:`play`."""
-        leads, owner = np.zeros(len(seats)), np.zeros((len(seats), self._options.size**2), np.int8)
-        count_searched_games(self._table, seats, self._endings, leads, owner)
-        numbers = self._table.numbers[seats]
-        return numbers, np.sign(np.where(numbers % PLAYERS == 0, leads, -leads)).astype(np.int8)
+    def open(self, stack: ExitStack, files: Files, cores: int) -> SearchMatchWorker:
+        """A worker with networks of its own, on the GPU of this process if it has one."""
+
+        def server(network: Network) -> InferenceServer:
+            return stack.enter_context(InferenceServer(network, CACHE_MIB, threads=cores, max_batch=self.at_once))
+
+        names = (FIRST, SECOND)
+        servers = [
+            server(load_network(files[name], "auto", sample_inputs) if name in files else UniformNetwork(self.encoder))
+            for name in names
+        ]
+        players = [
+            MatchPlayer(one, visits, name not in files)
+            for one, visits, name in zip(servers, self.visits, names, strict=True)
+        ]
+        return SearchMatchWorker(players, self.options, self.at_once)
+
+
+def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games: int, at_once: int) -> Away:
+    """A match by threads of this process, its games spread evenly over the batches that keep a server busy.
+
+    Args:
+        options: of :func:`match_options`.
+        at_once: the most games of a batch.
+    """
+    slots = max(1, min(at_once, -(-games // batches_for(players[0].server))))
+    return Away(Here(), Opened(SearchMatchWorker(players, options, slots)), {})
+
+
+def match_away(paths: tuple[Path, Path | None]) -> dict[str, Path]:
+    """The files of a :class:`SearchMatchJob`.
+
+    Args:
+        paths: of the networks; no second one = random moves.
+    """
+    return {name: path for name, path in zip((FIRST, SECOND), paths, strict=True) if path}
+
+
+def play_match(
+    away: Away, games: int, stopped: threading.Event, report: Callable[[], None] = lambda: None, every_s: float = 0.5
+) -> Outcome | None:
+    """Let two players play some games, half of them with each colour; None where it was stopped before their end.
+
+    Args:
+        away: who plays: :func:`match_here`, or a crew with a :class:`SearchMatchJob`.
+        report: called now and then in the caller's thread.
+    Raises:
+        RuntimeError: a network failed.
+    """
+    found: dict[int, int] = {}
+
+    def take(done: Done) -> None:
+        numbers, results = done
+        found.update(zip(numbers, np.frombuffer(results, np.int8).tolist(), strict=True))
+
+    away.crew.work(away.job, away.files, iter(range(games)), take, stopped, report, every_s)
+    return outcome_of(found.values()) if len(found) == games else None

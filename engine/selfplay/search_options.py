@@ -6,7 +6,6 @@ Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022. Defau
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,24 +15,14 @@ from engine.go.position import apply_rules, new_position
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS, SCORING_TERRITORY, twice_komi
 from engine.records.games import MAX_MOVES
 from engine.search.choosing import CONCENTRATION
+from engine.selfplay.games import Setups
 from engine.selfplay.plan import move_limit
-from engine.selfplay.search_table import WINDOW, SearchConduct
+from engine.selfplay.table import GameConfig
 from engine.selfplay.variety import unit_of
 
 PLAYED_OUT, EARLY_MOVES, KOMI = 21, 22, 23
 """Streams of random numbers by game; that of the komi is the first of three"""
 MOST_KOMI = 150.0
-
-
-class SearchSetups(NamedTuple):
-    """How K games begin."""
-
-    rules: np.ndarray
-    """int64[K, RULE_FIELDS], with komi"""
-    quits: np.ndarray
-    """int64[K]: whether hopeless games are resigned"""
-    early: np.ndarray
-    """int64[K]: moves at the start that the policy draws"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +82,7 @@ class SearchPlayOptions(Checked):
     wide_komi_share: float = option(0.06, "share of the games whose komi is spread widely (KG D)", low=0.0, high=1.0)
     wide_komi_sd: float = option(12.0, "its standard deviation there (KG D)", low=0.0, high=100.0, unit="points")
     resign: float = option(0.0, "win rate below which a game is hopeless (AGZ); 0 = none is (KG)", low=0.0, high=0.5)
-    resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1, high=WINDOW)
+    resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1, high=8)
     played_out: float = option(
         0.1, "share of the games that go on all the same, to count wrong resignations (AGZ)", low=0.0, high=1.0
     )
@@ -123,23 +112,17 @@ class SearchPlayOptions(Checked):
         """Moves after which a game is broken off."""
         return min(self.limit, MAX_MOVES) if self.limit else move_limit(self.size)
 
-    @property
-    def most_visits(self) -> int:
-        """Visits that a tree has room for."""
-        return max(self.visits, self.fast_visits)
-
-    def conduct(self) -> SearchConduct:
+    def config(self) -> GameConfig:
         """The same as the kernels read it."""
-        same = {name: getattr(self, name) for name in SearchConduct._fields if hasattr(self, name)}
-        return SearchConduct(**same | {
+        same = {name: getattr(self, name) for name in GameConfig._fields if hasattr(self, name)}
+        return GameConfig(**same | {
             "limit": self.most_moves,
             "half_life": self.half_life or float(self.size),
             "resign_below": 2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
-            "keeps_tree": self.keep_tree,
             "sensible_moves": round(self.sensible * self.size**2),
         })  # fmt: skip
 
-    def set_up(self, numbers: np.ndarray) -> SearchSetups:
+    def set_up(self, numbers: np.ndarray) -> Setups:
         """How the games of some numbers (int64[K]) begin: a function of the seed and each number alone.
 
         The komi is drawn from a normal distribution and rounded to half points, the number of early moves from an
@@ -153,8 +136,8 @@ class SearchPlayOptions(Checked):
         spread = np.where(wide < self.wide_komi_share, self.wide_komi_sd, self.komi_sd)
         rules[:, RULE_KOMI_X2] = np.rint(2.0 * np.clip(self.komi + spread * normal, -MOST_KOMI, MOST_KOMI))
         mean = self.early_share * self.size**2
-        return SearchSetups(
+        return Setups(
             rules=rules,
-            quits=(unit_of(self.seed, numbers, PLAYED_OUT) >= self.played_out).astype(np.int64),
+            may_resign=(unit_of(self.seed, numbers, PLAYED_OUT) >= self.played_out).astype(np.int64),
             early=(-mean * np.log1p(-unit_of(self.seed, numbers, EARLY_MOVES))).astype(np.int64),
         )

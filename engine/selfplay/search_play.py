@@ -25,8 +25,8 @@ from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.records.schema import join
 from engine.records.search_rows import SEARCH_ROWS, write_search_rows
-from engine.selfplay.many_games import groups_for
-from engine.selfplay.search_games import Origin, SearchGroup, fitted
+from engine.selfplay.games import batches_for
+from engine.selfplay.search_games import Origin, SelfPlay, fitted
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.system.crew import Away, Done, Files, Here, Opened
 from engine.system.run_folder import RunFolder, refuse_foreign
@@ -50,7 +50,7 @@ class SearchWorker:
             origin: what rows say of the network.
             at_once: games of a group.
         """
-        self.threads = groups_for(server)
+        self.threads = batches_for(server)
         self._server, self._options, self._origin, self._at_once = server, options, origin, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
@@ -59,7 +59,7 @@ class SearchWorker:
         Raises:
             RuntimeError: the network failed.
         """
-        for rows in SearchGroup(self._server, self._options, self._at_once, self._origin, stopped).play(numbers):
+        for rows in SelfPlay(self._server, self._options, self._at_once, self._origin, stopped).play(numbers):
             yield rows.games.number.tolist(), SEARCH_ROWS.pack(rows)
 
 

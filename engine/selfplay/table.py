@@ -1,115 +1,176 @@
-"""Games of policies side by side: what a table of them holds, and the kernels that take every game a move further.
+"""Games side by side: the state that all of them have, and the kernels that play them by policy and count them.
 
-A table has S seats, each with one game or none. A step is: outputs of the networks for the games in play, a move drawn
-in each (:func:`play_rows`), games that ended counted and handed over (:func:`count_games`), new ones begun
-(:func:`begin_games`), and every game's position encoded for the network that moves next (:func:`seat_rows`,
-:func:`encode_rows`). All that is drawn comes from a random state of the game's own, which follows from the seed and the
-game's number; so a game is the same whichever others share its table.
+A table has S slots, each with one game or none. :mod:`engine.selfplay.games` is the loop over it; a game whose player
+searches has a row of :mod:`engine.selfplay.searches` too. All that is drawn comes from a random state of the game's
+own, which follows from the seed and the game's number; so a game is the same whichever others share its table. Threads:
+a table is one thread's at a time.
 """
 
-from collections.abc import Iterator
-from itertools import islice
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from engine.features.encoder import encode
 from engine.features.symmetry import SYMMETRIES, apply_symmetry
-from engine.go.board import META_SIZE
-from engine.go.geometry import BLACK, EMPTY, PASS, index_of, point_of
+from engine.go.board import META_SIZE, Board
+from engine.go.geometry import BLACK, EMPTY, PASS, point_of
 from engine.go.position import (
     META_N_MOVES,
     META_PASSES,
     META_TO_MOVE,
-    begin,
+    Position,
     is_legal_move,
+    new_position,
     play_move,
 )
 from engine.go.random import mix, next_below, next_unit, next_word
-from engine.go.rules import RULE_FIELDS
-from engine.go.scoring import final_score_black
+from engine.go.scoring import area_owner, final_score_black
+from engine.go.seki import count_without_dead
 from engine.records.games import COUNTED, LIMIT, RESIGNED
 from engine.records.replay import replay
+from engine.rollout.ownership import average_ownership
 from engine.rollout.run import is_sensible
-from engine.selfplay.boards import Boards, new_boards, position_of
-from engine.system.arrays import copy_items
-from engine.system.jit import kernel
+from engine.system.arrays import allocate
+from engine.system.jit import inlined_kernel, kernel
 
-EMPTY_SEAT = -1
+FREE = -1
+"""In place of a game's number: a slot without a game"""
 NEVER = 1 << 30
 """A ply that no game reaches"""
+ROLLOUTS, CERTAINTY = 128, 0.35
+"""Rollouts that find dead stones, and the mean ownership from which on the opponent's side counts a chain as dead.
+Uniformly random rollouts play into a seki and give it away; at this certainty chains in seki stay."""
 
 
-class Table(NamedTuple):
-    """S seats for games of one size."""
-
-    boards: Boards
-    numbers: np.ndarray
-    """int64[S]: the games; EMPTY_SEAT = none"""
-    states: np.ndarray
-    """uint64[S, 4]: random states"""
-    temperatures: np.ndarray
-    """float64[S]"""
-    players: np.ndarray
-    """int64[S, 2, 2]: the network (0 or 1) that moves, by colour (Black first), before and after the switch"""
-    switches: np.ndarray
-    """int64[S]: the ply of a uniformly random legal move, after which the other players move; NEVER = none"""
-    hopeless: np.ndarray
-    """int64[S, 2]: hopeless moves in a row, by colour"""
-    quits: np.ndarray
-    """int64[S]: 1 where hopeless games are resigned, 0 where they are played out"""
-    resigner: np.ndarray
-    """int64[S]: the colour that first had reason to resign, though the game was played out; 0 = neither"""
-    symmetries: np.ndarray
-    """uint8[S, CAP]: what the position before each move was shown under; 0 where no network was asked"""
-
-
-def seat_numbers(table_numbers: np.ndarray, seats: np.ndarray, numbers: Iterator[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Free some seats (int64), and take numbers for the games that are to begin there.
-
-    Args:
-        table_numbers: int64[S]: the games on all seats, EMPTY_SEAT = none; changed.
-        numbers: of games; they may be fewer than the seats.
-    Returns:
-        int64[K], int64[K]: the first of these seats, as far as there are games, and the games.
-    """
-    table_numbers[seats] = EMPTY_SEAT
-    taken = np.fromiter(islice(numbers, len(seats)), np.int64)
-    return seats[: len(taken)], taken
-
-
-class Conduct(NamedTuple):
-    """How moves are chosen and games end; the same for all games of a table."""
+class GameConfig(NamedTuple):
+    """How a player chooses moves and games end; the same for all games of a table."""
 
     limit: int
     """moves after which a game is broken off and counted as it stands"""
-    is_pass_last: bool = False
-    """only sensible moves are played (legal, no suicide, no own eye filled), and a pass where none is left; else every
-    legal move may be, a pass among them, as probable as the network says"""
-    free_moves: int = 0
-    least_share: float = 0.0
-    """after the first ``free_moves`` no move is played that is less probable than this share of the likeliest"""
+    seed: int = 1
+    sensible_moves: int = 0
+    """moves at the start of a game that must be sensible (legal, no suicide, no own eye filled), with a pass only where
+    there is none; NEVER = all"""
     resign_below: float = -2.0
     """value for the side to move that is hopeless"""
     resign_count: int = 3
     """hopeless moves in a row of one colour after which it resigns"""
     are_dead_removed: bool = False
     """rollouts find out which stones are dead at the end; else all stones count as alive"""
+    free_moves: int = 0
+    """without a search: moves at the start of a game that may be any, however improbable"""
+    least_share: float = 0.0
+    """without a search: after those no move is played that is less probable than this share of the likeliest"""
+    visits: int = 0
+    """of a full search; 0 = no search: moves are drawn from the network's policy. For the rest, which only searches
+    read, see :class:`engine.selfplay.search_options.SearchPlayOptions`."""
+    fast_visits: int = 0
+    full_share: float = 1.0
+    decided_share: float = 1.0
+    noise: float = 0.0
+    concentration: float = 1.0
+    policy_temperature: float = 1.0
+    forced: float = 0.0
+    temperature: float = 1.0
+    final_temperature: float = 1.0
+    half_life: float = 1.0
+    keep_tree: bool = False
+    candidates: int = 0
+    sigma_scale: float = 1.0
+    draws: int = 0
+    """positions that are drawn from the tree of each full search"""
 
 
-def new_table(size: int, seats: int, capacity: int) -> Table:
+class Boards(NamedTuple):
+    """S positions of one size. But for ``layout``, row s of an array is what :class:`Position` calls by its name."""
+
+    layout: np.ndarray
+    """int64[F, 2]: where each field of a :class:`Board` but the first begins and ends in its buffer, in bytes"""
+    buffer: np.ndarray
+    """uint64[S, words]: the boards"""
+    rules: np.ndarray
+    meta: np.ndarray
+    past: np.ndarray
+    moves: np.ndarray
+    colors: np.ndarray
+    hashes: np.ndarray
+    seen: np.ndarray
+
+
+class Table(NamedTuple):
+    """S slots for games of one size, with room for CAP moves a game; R values in a row decide on resigning."""
+
+    boards: Boards
+    numbers: Annotated[np.ndarray, "int64[]"]
+    """the games; FREE = none"""
+    states: Annotated[np.ndarray, "uint64[4]"]
+    """random states"""
+    players: Annotated[np.ndarray, "int64[2, 2]"]
+    """the player (0 or 1) that moves, by colour (Black first), before and after the switch"""
+    switches: Annotated[np.ndarray, "int64[]"]
+    """the ply of a uniformly random legal move, after which the other players move; NEVER = none"""
+    temperatures: Annotated[np.ndarray, "float64[]"]
+    """of moves drawn from a policy"""
+    may_resign: Annotated[np.ndarray, "int64[]"]
+    """1 where hopeless games are resigned, 0 where they are played out"""
+    request_row: Annotated[np.ndarray, "int64[]"]
+    """row of its player's request that the game waits for; -1 = none"""
+    endings: Annotated[np.ndarray, "uint8[]"]
+    """how the game has ended (COUNTED, RESIGNED, LIMIT); 0 = it has not"""
+    resigner: Annotated[np.ndarray, "int64[]"]
+    """the colour that first had reason to resign, though the game may be played out; 0 = neither"""
+    recent: Annotated[np.ndarray, "float32[2, R]"]
+    """the latest values for the colour (Black first) that moved, newest first; 1 = none yet"""
+    lowest: Annotated[np.ndarray, "float32[2]"]
+    """by colour the least of what its values in a row never exceeded: resigned below any higher one"""
+    symmetries: Annotated[np.ndarray, "uint8[CAP]"]
+    """what the position before each move was shown under to a policy; 0 where none was asked"""
+
+
+def new_boards(size: int, count: int, capacity: int) -> Boards:
+    """Empty positions, Black to move, each with room for ``capacity`` moves."""
+    one = new_position(size, capacity)
+    start = one.board.buffer.ctypes.data
+    fields = one.board[1:]
+    layout = [(field.ctypes.data - start, field.ctypes.data - start + field.nbytes) for field in fields]
+    rows = [np.repeat(getattr(one, name)[None], count, axis=0) for name in Position._fields[1:]]
+    return Boards(np.array(layout, np.int64), np.repeat(one.board.buffer[None], count, axis=0), *rows)
+
+
+def new_table(size: int, slots: int, capacity: int, resign_count: int) -> Table:
     """A table without games, with room for ``capacity`` moves a game."""
-    return Table(
-        boards=new_boards(size, seats, capacity),
-        numbers=np.full(seats, EMPTY_SEAT, np.int64),
-        states=np.zeros((seats, 4), np.uint64),
-        temperatures=np.ones(seats),
-        players=np.zeros((seats, 2, 2), np.int64),
-        switches=np.full(seats, NEVER, np.int64),
-        hopeless=np.zeros((seats, 2), np.int64),
-        quits=np.zeros(seats, np.int64),
-        resigner=np.zeros(seats, np.int64),
-        symmetries=np.zeros((seats, capacity), np.uint8),
+    table = allocate(Table, slots, boards=new_boards(size, slots, capacity), CAP=capacity, R=resign_count)
+    table.numbers[:], table.request_row[:] = FREE, -1
+    return table
+
+
+@kernel
+def position_of(boards, row):
+    """The position of a row, as views: what is played on it stays."""
+    buffer, at = boards.buffer[row], boards.layout
+    raw = buffer.view(np.uint8)
+    board = Board(
+        buffer,
+        raw[at[0, 0] : at[0, 1]].view(np.uint64),
+        raw[at[1, 0] : at[1, 1]].view(np.int64),
+        raw[at[2, 0] : at[2, 1]].view(np.int32),
+        raw[at[3, 0] : at[3, 1]].view(np.int16),
+        raw[at[4, 0] : at[4, 1]].view(np.int16),
+        raw[at[5, 0] : at[5, 1]].view(np.int16),
+        raw[at[6, 0] : at[6, 1]].view(np.int16),
+        raw[at[7, 0] : at[7, 1]].view(np.int16),
+        raw[at[8, 0] : at[8, 1]].view(np.int16),
+        raw[at[9, 0] : at[9, 1]],
+    )
+    return Position(
+        board,
+        boards.rules[row],
+        boards.meta[row],
+        boards.past[row],
+        boards.moves[row],
+        boards.colors[row],
+        boards.hashes[row],
+        boards.seen[row],
     )
 
 
@@ -120,6 +181,72 @@ def fill_state(state, seed, stream):
     for i in range(4):
         word = mix(word)
         state[i] = mix(word)
+
+
+@kernel
+def begin_games(table, fresh, slots, seed, rules, record, rows, plies):
+    """Begin the games of some slots, whose numbers are there already, after the first moves of recorded games.
+
+    Args:
+        fresh: :class:`Boards` of one empty position.
+        slots: int64[K].
+        rules: int64[K, RULE_FIELDS].
+        record: :class:`engine.records.replay.Recorded`, of games of the table's size.
+        rows, plies: int64[K]: the recorded games, and how many of their moves.
+    """
+    for k in range(len(slots)):
+        slot = slots[k]
+        replay(position_of(table.boards, slot), position_of(fresh, 0), record, rows[k], plies[k], rules[k])
+        fill_state(table.states[slot], seed, table.numbers[slot])
+
+
+@kernel
+def skip_moves(table, slots, plies):
+    """Leave out what was drawn for the first moves of games (int64[K] each), where all of these had a choice."""
+    for k in range(len(slots)):
+        # One number for the symmetry, one for the move.
+        for _ in range(2 * plies[k]):
+            next_word(table.states[slots[k]])
+
+
+@inlined_kernel
+def is_ready(table, slot):
+    """Whether a slot has a game that is neither over nor waits for a network."""
+    return table.numbers[slot] != FREE and table.request_row[slot] < 0 and table.endings[slot] == 0
+
+
+@inlined_kernel
+def player_of(table, slot):
+    """The player that moves in a game."""
+    meta = table.boards.meta[slot]
+    has_switched = np.int64(meta[META_N_MOVES] > table.switches[slot])
+    return table.players[slot, has_switched, meta[META_TO_MOVE] - BLACK]
+
+
+@kernel
+def how_it_ended(position, limit):
+    """How a game that goes by its moves has ended; 0 = not yet."""
+    if position.meta[META_PASSES] >= 2:
+        return COUNTED
+    return LIMIT if position.meta[META_N_MOVES] >= limit else 0
+
+
+@kernel
+def is_resigned(table, config, slot, value):
+    """Note a value for the side to move; whether its values in a row make it resign."""
+    color = table.boards.meta[slot, META_TO_MOVE]
+    side = color - BLACK
+    recent, highest = table.recent[slot, side], np.float32(value)
+    for i in range(len(recent) - 1, 0, -1):
+        recent[i] = recent[i - 1]
+        highest = max(highest, recent[i])
+    recent[0] = value
+    table.lowest[slot, side] = min(table.lowest[slot, side], highest)
+    if highest >= config.resign_below:
+        return False
+    if table.resigner[slot] == 0:
+        table.resigner[slot] = color
+    return table.may_resign[slot] == 1
 
 
 @kernel
@@ -143,59 +270,38 @@ def _random_legal(position, color, state):
 
 
 @kernel
-def begin_games(table, fresh, seats, numbers, seed, rules, temperatures, players, switches, quits):
-    """Begin one game on each of some seats, on the empty board.
+def show_positions(table, player, config, filled, scratch, planes, globals_):
+    """Encode every game that is ready for a player without a search, under a symmetry drawn for it.
+
+    The random move is played first where it is due.
 
     Args:
-        fresh: :class:`Boards` of one empty position.
-        seats, numbers: int64[K].
-        rules: int64[K, RULE_FIELDS].
-        temperatures, players, switches, quits: as in :class:`Table`, by K.
+        player: 0 or 1.
+        filled: rows of the request filled before.
+        scratch: the encoder's working memory.
+        planes, globals_: rows of the request, float32[R, C, N, N] and float32[R, G].
+    Returns:
+        int: rows filled now.
     """
-    for k in range(len(seats)):
-        seat = seats[k]
-        position = position_of(table.boards, seat)
-        copy_items(table.boards.buffer[seat], fresh.buffer[0], fresh.buffer.shape[1])
-        copy_items(position.rules, rules[k], RULE_FIELDS)
-        begin(position, BLACK)
-        table.numbers[seat] = numbers[k]
-        fill_state(table.states[seat], seed, numbers[k])
-        table.temperatures[seat] = temperatures[k]
-        copy_items(table.players[seat].reshape(-1), players[k].reshape(-1), 4)
-        table.switches[seat] = switches[k]
-        table.hopeless[seat] = 0
-        table.quits[seat] = quits[k]
-        table.resigner[seat] = 0
-        table.symmetries[seat] = 0
-        if switches[k] == 0:
-            play_move(position, _random_legal(position, BLACK, table.states[seat]), BLACK)
+    for slot in range(len(table.numbers)):
+        if not is_ready(table, slot):
+            continue
+        position, state = position_of(table.boards, slot), table.states[slot]
+        if position.meta[META_N_MOVES] == table.switches[slot]:
+            color = position.meta[META_TO_MOVE]
+            play_move(position, _random_legal(position, color, state), color)
+            table.endings[slot] = how_it_ended(position, config.limit)
+        if table.endings[slot] == 0 and player_of(table, slot) == player:
+            shown = next_below(state, SYMMETRIES)
+            table.symmetries[slot, position.meta[META_N_MOVES]] = shown
+            encode(position, shown, scratch, planes[filled], globals_[filled])
+            table.request_row[slot] = filled
+            filled += 1
+    return filled
 
 
 @kernel
-def open_games(table, fresh, seats, rules, record, rows, plies):
-    """Take games just begun to recorded positions, from which they go on.
-
-    Args:
-        fresh, seats, rules: as for :func:`begin_games`.
-        record: :class:`engine.records.replay.Recorded`, of games of the table's size.
-        rows, plies: int64[K]: the recorded games, and how many of their moves.
-    """
-    for k in range(len(seats)):
-        position = position_of(table.boards, seats[k])
-        replay(position, position_of(fresh, 0), record, rows[k], plies[k], rules[k])
-
-
-@kernel
-def skip_moves(table, seats, plies):
-    """Leave out what was drawn for the first moves of games (int64[K] each), where all of these had a choice."""
-    for k in range(len(seats)):
-        # One number for the symmetry, one for the move.
-        for _ in range(2 * plies[k]):
-            next_word(table.states[seats[k]])
-
-
-@kernel
-def _weigh(position, color, logits, symmetry, temperature, conduct, weights):
+def _weigh(position, logits, symmetry, temperature, config, weights):
     """Weights of the moves that may be drawn, unnormalised.
 
     Args:
@@ -204,25 +310,26 @@ def _weigh(position, color, logits, symmetry, temperature, conduct, weights):
     Returns:
         float64: their sum; 0 = no sensible move is left.
     """
-    area = len(weights) - 1
+    area, color = len(weights) - 1, position.meta[META_TO_MOVE]
     size = position.board.meta[META_SIZE]
+    is_bound = position.meta[META_N_MOVES] < config.sensible_moves
     largest = -np.inf
     for index in range(area):
         point = point_of(index, size)
         weights[index] = -np.inf
-        is_open = not conduct.is_pass_last or position.board.color[point] == EMPTY
-        if conduct.is_pass_last and is_open:
+        is_open = not is_bound or position.board.color[point] == EMPTY
+        if is_bound and is_open:
             is_open = is_sensible(position.board, point, color)
         if is_open and is_legal_move(position, point, color):
             weights[index] = logits[apply_symmetry(index, size, symmetry)]
             largest = max(largest, weights[index])
-    weights[area] = -np.inf if conduct.is_pass_last else logits[area]
+    weights[area] = -np.inf if is_bound else logits[area]
     largest = max(largest, weights[area])
     if largest == -np.inf:
         weights[:] = 0.0
         return 0.0
-    is_free = position.meta[META_N_MOVES] < conduct.free_moves or conduct.least_share <= 0.0
-    least = -np.inf if is_free else largest + np.log(conduct.least_share)
+    is_free = position.meta[META_N_MOVES] < config.free_moves or config.least_share <= 0.0
+    least = -np.inf if is_free else largest + np.log(config.least_share)
     total = 0.0
     for index in range(area + 1):
         logit = weights[index]
@@ -232,9 +339,14 @@ def _weigh(position, color, logits, symmetry, temperature, conduct, weights):
 
 
 @kernel
-def draw(weights, total, state):
-    """An index drawn in proportion to its weight."""
-    left, chosen = next_unit(state) * total, 0
+def draw(weights, state):
+    """An index drawn in proportion to its weight; -1 where all weights are 0."""
+    total, chosen = 0.0, -1
+    for index in range(len(weights)):
+        total += weights[index]
+    if total <= 0.0:
+        return chosen
+    left = next_unit(state) * total
     for index in range(len(weights)):
         if weights[index] > 0.0:
             chosen = index
@@ -245,120 +357,71 @@ def draw(weights, total, state):
 
 
 @kernel
-def probabilities(boards, conduct, seats, symmetries, logits, out):
-    """What a network's outputs give each legal move of some games: float64[B, N*N+1] in policy order, overwritten.
+def probabilities(table, config, slots, logits, out):
+    """The policy of games that were shown: float64[B, N*N+1] in policy order, overwritten; 0 = not legal.
 
     Args:
-        conduct: that leaves out no legal move.
-        seats, symmetries: int64[B], as for :func:`encode_rows`.
-        logits: float32[B or more, N*N+1], under the symmetry, pass last.
+        config: that leaves out no legal move.
+        slots: int64[B].
+        logits: float32[R, N*N+1], of the request: under the symmetry, pass last.
     """
-    for b in range(len(seats)):
-        position = position_of(boards, seats[b])
-        total = _weigh(position, position.meta[META_TO_MOVE], logits[b], symmetries[b], 1.0, conduct, out[b])
+    for b in range(len(slots)):
+        position = position_of(table.boards, slots[b])
+        symmetry = table.symmetries[slots[b], position.meta[META_N_MOVES]]
+        total = _weigh(position, logits[table.request_row[slots[b]]], symmetry, 1.0, config, out[b])
         for index in range(len(out[b])):
             out[b, index] /= total
 
 
 @kernel
-def _count_hopeless(table, seat, color, value, conduct):
-    """Count a move by its value for the side to move; whether the colour has reason to resign."""
-    side = color - BLACK
-    table.hopeless[seat, side] = table.hopeless[seat, side] + 1 if value < conduct.resign_below else 0
-    return table.hopeless[seat, side] >= conduct.resign_count
-
-
-@kernel
-def how_it_ended(position, limit):
-    """How a game that goes by its moves has ended; 0 = not yet."""
-    if position.meta[META_PASSES] >= 2:
-        return COUNTED
-    return LIMIT if position.meta[META_N_MOVES] >= limit else 0
-
-
-@kernel
-def play_rows(table, conduct, seats, symmetries, policy, value, weights, endings):
-    """Play a move in each of some games, drawn from its network's outputs; and the random move, where it is due next.
+def play_policy(table, player, config, policy, value, weights):
+    """Play a move in each game that was shown to a player, drawn from the network's outputs.
 
     Args:
-        seats, symmetries: int64[B]: the games, and the symmetry that each was shown under.
-        policy: float32[B or more, N*N+1]: logits, pass last.
-        value: float32[B or more], for the side to move.
+        policy: float32[R, N*N+1]: logits, pass last.
+        value: float32[R], for the side to move.
         weights: float64[N*N+1], overwritten.
-        endings: uint8[S], by seat, overwritten for these games: how each has ended (COUNTED, RESIGNED, LIMIT), or 0.
     """
-    for b in range(len(seats)):
-        seat = seats[b]
-        position, state = position_of(table.boards, seat), table.states[seat]
-        color = position.meta[META_TO_MOVE]
-        if _count_hopeless(table, seat, color, value[b], conduct):
-            if table.quits[seat]:
-                table.resigner[seat] = color
-                endings[seat] = RESIGNED
-                continue
-            if table.resigner[seat] == 0:
-                table.resigner[seat] = color
-        total = _weigh(position, color, policy[b], symmetries[b], table.temperatures[seat], conduct, weights)
-        drawn = draw(weights, total, state) if total > 0.0 else len(weights) - 1
-        play_move(position, point_of(drawn, position.board.meta[META_SIZE]), color)
-        endings[seat] = how_it_ended(position, conduct.limit)
-        if endings[seat] == 0 and position.meta[META_N_MOVES] == table.switches[seat]:
-            color = position.meta[META_TO_MOVE]
-            play_move(position, _random_legal(position, color, state), color)
-            endings[seat] = how_it_ended(position, conduct.limit)
-
-
-@kernel
-def count_games(table, seats, endings, leads):
-    """Black's leads in games that ended, as the rules count the board as it stands: float64[K], overwritten.
-
-    A resigned game is not counted: NaN.
-    """
-    for k in range(len(seats)):
-        position = position_of(table.boards, seats[k])
-        leads[k] = np.nan if endings[seats[k]] == RESIGNED else final_score_black(position)
-
-
-@kernel
-def take_moves(table, seats, lengths, moves, symmetries):
-    """The moves of games, one game after the other, and what the positions before them were shown under.
-
-    Args:
-        seats, lengths: int64[K]: the games, and how many of their first moves.
-        moves, symmetries: uint16[sum of lengths] policy indices, uint8[sum of lengths], overwritten.
-    """
-    at = 0
-    for k in range(len(seats)):
-        position = position_of(table.boards, seats[k])
-        size = position.board.meta[META_SIZE]
-        for n in range(lengths[k]):
-            moves[at] = index_of(position.moves[n], size)
-            symmetries[at] = table.symmetries[seats[k], n]
-            at += 1
-
-
-@kernel
-def seat_rows(table, seats, symmetries, counts):
-    """List every game in play for the network that moves next, and draw the symmetry that it is shown under.
-
-    Args:
-        seats, symmetries: int64[2, S], by network, overwritten as far as ``counts`` (int64[2], overwritten) says.
-    """
-    counts[:] = 0
-    for seat in range(len(table.numbers)):
-        if table.numbers[seat] == EMPTY_SEAT:
+    for slot in range(len(table.numbers)):
+        row = table.request_row[slot]
+        if row < 0 or player_of(table, slot) != player:
             continue
-        meta = table.boards.meta[seat]
-        has_switched = np.int64(meta[META_N_MOVES] > table.switches[seat])
-        network = table.players[seat, has_switched, meta[META_TO_MOVE] - BLACK]
-        seats[network, counts[network]] = seat
-        shown = next_below(table.states[seat], SYMMETRIES)
-        table.symmetries[seat, meta[META_N_MOVES]] = symmetries[network, counts[network]] = shown
-        counts[network] += 1
+        table.request_row[slot] = -1
+        position = position_of(table.boards, slot)
+        if is_resigned(table, config, slot, value[row]):
+            table.endings[slot] = RESIGNED
+            continue
+        shown = table.symmetries[slot, position.meta[META_N_MOVES]]
+        _weigh(position, policy[row], shown, table.temperatures[slot], config, weights)
+        drawn = draw(weights, table.states[slot])
+        point = PASS if drawn < 0 else point_of(drawn, position.board.meta[META_SIZE])
+        play_move(position, point, position.meta[META_TO_MOVE])
+        table.endings[slot] = how_it_ended(position, config.limit)
 
 
 @kernel
-def encode_rows(boards, seats, symmetries, scratch, planes, globals_):
-    """Encode the positions of some games, each under its symmetry, into float32[B, C, N, N] and float32[B, G]."""
-    for b in range(len(seats)):
-        encode(position_of(boards, seats[b]), symmetries[b], scratch, planes[b], globals_[b])
+def count_games(table, slots, memory, ownership, leads, owners):
+    """Black's leads and the ownership in games that ended.
+
+    Policies that may pass at any time end games as people do, with dead stones on the board.
+
+    Args:
+        memory: :class:`engine.go.seki.CountMemory`, for games of the table's capacity: rollouts find out which stones
+            are dead, by the games' random states, and leads are counted without them; None = as the board stands.
+        ownership: float32[N*N], overwritten.
+        leads: float64[K], overwritten; NaN = resigned, without owners.
+        owners: int8[K, N*N], overwritten, of the board as it stands: 1 = Black's, -1 = White's, 0 = neither.
+    """
+    for k in range(len(slots)):
+        leads[k] = np.nan
+        owners[k] = 0
+        if table.endings[slots[k]] == RESIGNED:
+            continue
+        position = position_of(table.boards, slots[k])
+        area_owner(position.board, owners[k])
+        if memory is None:
+            leads[k] = final_score_black(position)
+        else:
+            state = table.states[slots[k]]
+            average_ownership(position.board, memory.cleared.board, None, ROLLOUTS, state, ownership)
+            leads[k] = count_without_dead(position, ownership, CERTAINTY, memory)

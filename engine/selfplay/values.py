@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from engine.records.games import Games, offsets_of, select
-from engine.selfplay.many_games import Finished, Setups
+from engine.selfplay.games import Finished, Setups
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.variety import unit_of
 
@@ -46,7 +46,7 @@ class ValuePlan(Plan):
         Args:
             latest: the largest U; 0 = as published for 19x19, in proportion.
         """
-        super().__init__(options, 2)
+        super().__init__(options)
         self.latest = latest or published_latest(options.size)
 
     def record(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class ValuePlan(Plan):
         """See :class:`Plan`; all attempts at one position are at the same rules, komi and U."""
         wanted = numbers // ATTEMPTS
         setups = super().set_up(wanted)
-        players = np.zeros_like(setups.players)
+        players = np.zeros((len(numbers), 2, 2), np.int64)
         players[:, 0], players[:, 1] = SL, RL
         return setups._replace(players=players, switches=self.random_plies(wanted) - 1)
 

@@ -37,7 +37,7 @@ def fields_of(struct: type) -> dict[str, "Field | type"]:
     found: dict[str, Field | type] = {}
     for name, hint in get_type_hints(struct, include_extras=True).items():
         match = FIELD.fullmatch(hint.__metadata__[0]) if hasattr(hint, "__metadata__") else None
-        found[name] = Field(match[1], tuple(word.strip() for word in match[2].split(","))) if match else hint
+        found[name] = Field(match[1], tuple(re.split(r", *", match[2]) if match[2] else ())) if match else hint
     return found
 
 

@@ -68,7 +68,7 @@ def learners_moves(experience: Experience, is_pass_last: bool) -> Moves:
     """The moves that the learner chose.
 
     Args:
-        is_pass_last: passes were no choice (:class:`engine.selfplay.table.Conduct`).
+        is_pass_last: passes were no choice (``sensible_moves`` of :class:`engine.selfplay.table.GameConfig`).
     """
     games = experience.games
     lengths = np.diff(games.offsets)

@@ -27,8 +27,7 @@ from engine.inference.server import InferenceServer
 from engine.records.schema import join
 from engine.records.search_rows import SearchRows, read_search_rows
 from engine.selfplay.search_games import resignation_bound
-from engine.selfplay.search_match import Outcome, match_options
-from engine.selfplay.search_match_job import SearchMatchJob
+from engine.selfplay.search_match import Outcome, SearchMatchJob, match_options
 from engine.selfplay.search_options import MOST_KOMI
 from engine.system.crew import Crew
 from engine.system.files import sha256_of

@@ -12,8 +12,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
-from engine.selfplay.search_match import MatchPlayer, Outcome
-from engine.selfplay.search_match_job import SearchMatchJob, match_away, match_here, play_match
+from engine.selfplay.search_match import MatchPlayer, Outcome, SearchMatchJob, match_away, match_here, play_match
 from engine.selfplay.search_play import CACHE_MIB
 from engine.system.crew import Away, Crew
 from engine.system.files import written_whole

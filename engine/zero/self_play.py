@@ -17,7 +17,7 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.records.schema import join
-from engine.selfplay.search_games import Origin, SearchGroup
+from engine.selfplay.search_games import Origin, SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import NETWORK_FILE, SearchJob, SearchPlay, played_here
 from engine.system import jit
@@ -159,7 +159,7 @@ def compile_self_play(encoder: str) -> None:
     """
     options = SearchPlayOptions(size=COMPILED_SIZE, visits=4, fast_visits=2, komi=2.0, sensible=0.5)
     with InferenceServer(UniformNetwork(encoder), threads=1) as server:
-        rows = join(list(SearchGroup(server, options, 2).play(iter(range(4)))))
+        rows = join(list(SelfPlay(server, options, 2).play(iter(range(4)))))
         look_at_empty_board(server, COMPILED_SIZE, options.rules, options.komi)
     rows = rows._replace(weight=np.ones_like(rows.weight))
     WindowBatches(ENCODERS[encoder], rows, 2, 1).batch_at(0)

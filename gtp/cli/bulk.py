@@ -22,12 +22,11 @@ from engine.records.filters import Filters
 from engine.records.games import shard_files
 from engine.records.shards import MANIFEST, BuildOptions, build, read_manifest
 from engine.selfplay.bulk import BulkJob, BulkPlay
+from engine.selfplay.games import batches_for
 from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
 from engine.selfplay.labelling import GAMES, Labelling, check_out
-from engine.selfplay.many_games import groups_for
-from engine.selfplay.openings import OpenedPlan
-from engine.selfplay.plan import BulkOptions, Plan
+from engine.selfplay.plan import BulkOptions, OpenedPlan, Plan
 from engine.selfplay.reached import ReachedPlan
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.values import ATTEMPTS, ValuePlan
@@ -187,7 +186,7 @@ def play_in_bulk(bulk: Bulk, plan: Plan, names: Sequence[str], wanted: int, coun
     bulk.stack.callback(play.close)
     away = bulk.away(CHUNK_TABLES, BulkJob(plan, tuple(networks), bulk.at_once), files)
     run, count = (play.run_positions, play.positions) if counts_positions else (play.run, lambda: play.games)
-    run = partial(run, wanted, bulk.at_once, groups_for(servers[0]), away=away)
+    run = partial(run, wanted, bulk.at_once, batches_for(servers[0]), away=away)
     bulk.run(play.part_of(wanted), count, play.stop, run)
     return play
 
@@ -221,7 +220,7 @@ def play_command(
     options = BulkOptions(variety, **rest)  # type: ignore[arg-type]
     names = (network, *([opponent] if opponent else []))
     count = len(names)
-    plan = OpenedPlan(options, count, openings, opening_moves) if openings else Plan(options, count)
+    plan = OpenedPlan(options, count, openings, opening_moves) if openings else Plan(options)
     play = play_in_bulk(bulk, plan, names, games)
     bulk.say(f"{play.games:,} games")
     if len(play.missing(games)):
@@ -297,7 +296,7 @@ def values_command(
         raise click.UsageError("--latest has no effect with --whole-games: there is no random move")
     options = BulkOptions(variety, **rest)  # type: ignore[arg-type]
     if whole_games:
-        _play_positions(bulk, Plan(options, 1), rl, positions)
+        _play_positions(bulk, Plan(options), rl, positions)
         return
     plan = ValuePlan(options, latest)
     play = play_in_bulk(bulk, plan, (sl, rl), positions)
@@ -355,7 +354,7 @@ def label_command(
     games = {f"games{k}-{file.name}": file for k, file in enumerate(shards)}
     job = LabelJob(options, tuple(networks), tuple(games), labelling.begun, bulk.at_once)
     away = bulk.away(CHUNK_BATCHES, job, networks | games)
-    run = partial(labelling.run, positions, bulk.at_once, groups_for(teacher.server), away=away)
+    run = partial(labelling.run, positions, bulk.at_once, batches_for(teacher.server), away=away)
     bulk.run(positions, lambda: labelling.positions, labelling.stop, run)
     bulk.say(*(f"{count:,} positions of {kind}" for kind, count in labelling.counts.items()))
     if labelling.positions < positions:

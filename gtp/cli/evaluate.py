@@ -28,7 +28,7 @@ from engine.records.gather import gather
 from engine.records.labels import read_labels
 from engine.records.schema import join
 from engine.rollout.model import load_rollout
-from engine.selfplay.many_games import groups_for
+from engine.selfplay.games import batches_for
 from engine.selfplay.policy_rollouts import policy_values
 from engine.train.metrics import STAGES
 from gtp.cli import KeimaGroup
@@ -195,7 +195,7 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
     def by_network(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
         at_once = AT_ONCE["gpu" if network.merges else "cpu"]
         with InferenceServer(network, max_batch=at_once) as server:
-            return policy_values(server, games, rows, plies, ROLLOUTS, at_once, groups_for(server), done)
+            return policy_values(server, games, rows, plies, ROLLOUTS, at_once, batches_for(server), done)
 
     return by_network
 

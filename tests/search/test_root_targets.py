@@ -5,32 +5,27 @@ import math
 import numpy as np
 import pytest
 
-from engine.go.geometry import on_board_points
 from engine.go.random import seed_state
 from engine.search.backup import complete
-from engine.search.forest import new_forest
-from engine.search.halving import (
-    best_candidate,
-    cool,
-    draw_candidates,
-    improved_policy,
-    improved_value,
-    next_candidate,
-)
 from engine.search.leaves import NEW, new_batch
 from engine.search.priors import to_prior_code
 from engine.search.root_targets import (
+    best_candidate,
+    cool,
+    draw_candidates,
     draw_gamma,
     forced_edge,
+    improved_policy,
+    improved_value,
     mix_dirichlet,
+    next_candidate,
     read_priors,
     temper,
     visit_target,
     write_priors,
 )
 from engine.search.selection import select
-from engine.search.tree import META_ROOT, META_ROOT_VISITS, Tree, add_edge, clear, new_tree
-from engine.system.arrays import row_of
+from engine.search.tree import META_ROOT, META_ROOT_VISITS, add_edge, new_tree
 from tests.search.tree_tools import give_moves
 from tests.search.tree_twin import tuning_of
 
@@ -62,19 +57,6 @@ def read(tree):
     priors = np.zeros(SIZE * SIZE + 1)
     read_priors(tree, SIZE, priors)
     return priors
-
-
-def test_a_row_of_a_forest_is_a_tree_of_its_own():
-    forest, leaves = new_forest(SIZE, 3, 20)
-    for row in range(3):
-        clear(row_of(forest, row))
-    tree, leaf = row_of(forest, 1), row_of(leaves, 1)
-    assert select(tree, leaf, 1, TUNING, EVERY, False) == 1
-    give_moves(leaf, 0, {0: 100})
-    complete(tree, leaf, 1, 0.0, True, False)
-    assert forest.meta[:, META_ROOT_VISITS].tolist() == [0, 1, 0]
-    assert Tree._fields == tuple(type(tree)._fields)
-    assert tree.point.tolist() == [*on_board_points(SIZE).tolist(), 0]
 
 
 def test_priors_of_edges_and_other_moves_are_read_and_written_alike():
@@ -130,21 +112,30 @@ def test_a_visited_move_is_forced_up_to_the_root_of_its_share():
     assert forced_edge(tree, 2.0) == -1  # An unvisited move is not forced.
 
 
+def test_visits_of_a_move_without_a_prior_are_no_part_of_the_target():
+    tree, target = opened({0: 0.5, 4: 0.3, 9: 0.2}), np.zeros(10)
+    visited(tree, [(40, 0.2), (8, 0.1), (2, -0.9)])
+    priors = read(tree)
+    priors[0] = 0.0
+    assert visit_target(tree, SIZE, TUNING, 0.0, priors, target) == 10
+    assert target[[0, 4, 9]].tolist() == [0, 8, 2]
+
+
 def test_pruning_takes_forced_visits_as_long_as_the_move_stays_worse():
     tree = opened({0: 0.5, 4: 0.3, 9: 0.2})
     visited(tree, [(40, 0.2), (8, 0.1), (2, -0.9)])
     target = np.zeros(10)
-    assert visit_target(tree, SIZE, TUNING, 0.0, target) == 50
+    assert visit_target(tree, SIZE, TUNING, 0.0, read(tree), target) == 50
     assert target[[0, 4, 9]].tolist() == [40, 8, 2]
     # By hand: sqrt(50) = 7.071; the best scores 0.2 + 7.071 * 0.5 / 41 = 0.286. The second scores less as long as
     # 7.071 * 0.3 / (1 + n) < 0.186, n > 10.4: none is taken. The third loses sqrt(2 * 0.2 * 50) = 4 of 2: -0.9 + 1.414
     # is more than 0.286 at none, -0.9 + 0.707 less at one; left with one it loses that too.
-    assert visit_target(tree, SIZE, TUNING, 2.0, target) == 48
+    assert visit_target(tree, SIZE, TUNING, 2.0, read(tree), target) == 48
     assert target[[0, 4, 9]].tolist() == [40, 8, 0]
     tree = opened({0: 0.5, 4: 0.3, 9: 0.2})
     visited(tree, [(40, 0.2), (8, -0.2), (2, -0.9)])
     # Now 7.071 * 0.3 / (1 + n) < 0.486 from n = 4 on: four of at most five go.
-    assert visit_target(tree, SIZE, TUNING, 2.0, target) == 44
+    assert visit_target(tree, SIZE, TUNING, 2.0, read(tree), target) == 44
     assert target[[0, 4, 9]].tolist() == [40, 4, 0]
 
 
@@ -158,7 +149,7 @@ def test_pruning_counts_points_where_selection_did():
     # is 3.137 points above it: 0.2 + 0.5 * 3.137 / 6.299 + 7.071 * 0.5 / 41 = 0.535. The second is 16.863 below: 0.1 -
     # 0.5 * 16.863 / 20.025 = -0.321, so that it scores less from 7.071 * 0.3 / (1 + n) < 0.856, n = 2, on: five of the
     # at most five that were forced go.
-    assert visit_target(tree, SIZE, tuning, 2.0, target) == 43
+    assert visit_target(tree, SIZE, tuning, 2.0, read(tree), target) == 43
     assert target[[0, 4, 9]].tolist() == [40, 3, 0]
 
 
@@ -206,7 +197,7 @@ def test_too_few_visits_go_to_the_likeliest_of_the_drawn_moves():
     for _ in range(3):
         tree.N_v[next_candidate(tree, SIZE, TUNING, base, left, drawn, 3, goal, 1.0)] += 1
     visits = np.zeros(10)
-    visit_target(tree, SIZE, TUNING, 0.0, visits)
+    visit_target(tree, SIZE, TUNING, 0.0, read(tree), visits)
     assert set(np.flatnonzero(visits)) == set(base.argsort()[-3:])
 
 
@@ -230,7 +221,7 @@ def test_halving_gives_every_candidate_its_share_and_leaves_the_best(counts_poin
         tree.W_lead[edge] += lead[move]
         tree.meta[META_ROOT_VISITS] += 1
     visits = np.zeros(10)
-    visit_target(tree, SIZE, TUNING, 0.0, visits)
+    visit_target(tree, SIZE, TUNING, 0.0, read(tree), visits)
     # Two rounds of eight visits: two each for four moves, four each for two.
     assert sorted(visits[candidates].tolist()) == [2, 2, 6, 6]
     assert visits[candidates[2]] == 6

@@ -21,7 +21,7 @@ from engine.rollout.run import is_sensible
 from engine.search.leaves import list_moves
 from engine.search.priors import GONE, prior_of, rank, to_prior_code
 from engine.search.root_targets import draw_gamma
-from engine.selfplay.search_steps import LARGEST
+from engine.selfplay.searches import LARGEST
 
 
 class Node:
@@ -46,9 +46,9 @@ class SlowSearchGame:
     """A game of one number; :meth:`play` takes it to its end."""
 
     def __init__(self, network, options, number):
-        self.network, self.o, self.conduct = network, options, options.conduct()
+        self.network, self.o, self.config = network, options, options.config()
         setups = options.set_up(np.array([number]))
-        self.size, self.quits, self.early = options.size, int(setups.quits[0]), int(setups.early[0])
+        self.size, self.may_resign, self.early = options.size, int(setups.may_resign[0]), int(setups.early[0])
         self.state = seed_state(options.seed, number)
         self.position = new_position(self.size, 2000)
         self.position.rules[:] = setups.rules[0]
@@ -139,7 +139,7 @@ class SlowSearchGame:
     def allowed(self, ply):
         """The priors of the moves that the root may play: early in the game the sensible ones alone, normalised."""
         priors, passing = dict(self.root.priors), self.size**2
-        if ply >= self.conduct.sensible_moves:
+        if ply >= self.config.sensible_moves:
             return priors
         board, color = self.position.board, self.position.meta[META_TO_MOVE]
         kept = {m: p for m, p in priors.items() if m != passing and is_sensible(board, point_of(m, self.size), color)}
@@ -150,7 +150,7 @@ class SlowSearchGame:
         """Temperature and noise at the root, and the move filter."""
         o, root = self.o, self.root
         explores = is_full and (o.noise > 0 or o.policy_temperature != 1)
-        if not explores and ply >= self.conduct.sensible_moves:
+        if not explores and ply >= self.config.sensible_moves:
             return
         order = sorted(allowed)
         priors = np.array([allowed[move] for move in order])
@@ -225,7 +225,7 @@ class SlowSearchGame:
                     move = halving.finish(ply) if halving else self.pick(ply, is_full, priors)
                 if self.is_hopeless(color, halving.value() if halving else value):
                     self.resigner = self.resigner or color
-                    if self.quits:
+                    if self.may_resign:
                         return self.found(RESIGNED)
             if move is None:
                 move = self.draw(priors)
@@ -233,7 +233,7 @@ class SlowSearchGame:
             self.moves.append(move)
             if self.position.meta[META_PASSES] >= 2:
                 return self.found(COUNTED)
-            if len(self.moves) >= self.conduct.limit:
+            if len(self.moves) >= self.config.limit:
                 return self.found(LIMIT)
             child = self.root.children.get(move) if o.keep_tree else None
             self.root = child
@@ -252,7 +252,7 @@ class SlowSearchGame:
         return self.draw({move: (n / most) ** (1 / temperature) if n else 0.0 for move, n in weights.items()})
 
     def temperature(self, ply):
-        o, fading = self.o, 0.5 ** (ply / self.conduct.half_life)
+        o, fading = self.o, 0.5 ** (ply / self.config.half_life)
         return o.final_temperature + (o.temperature - o.final_temperature) * fading
 
     def is_decided(self):
@@ -268,7 +268,7 @@ class SlowSearchGame:
             return False
         highest = max(self.values[color][-self.o.resign_count :])
         self.lowest[color] = min(self.lowest[color], highest)
-        return highest < self.conduct.resign_below
+        return highest < self.config.resign_below
 
     def found(self, ending):
         lead = math.nan if ending == RESIGNED else float(final_score_black(self.position))

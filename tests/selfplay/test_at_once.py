@@ -13,7 +13,7 @@ from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.search_games import Origin
-from engine.selfplay.search_match_job import FIRST, SearchMatchJob
+from engine.selfplay.search_match import FIRST, SearchMatchJob
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import NETWORK_FILE, SearchJob
 from engine.zero.networks import ZeroNetworks
@@ -49,7 +49,7 @@ def test_the_command_asks_for_as_many_positions_at_once_as_it_was_told(tmp_path,
 @pytest.mark.parametrize(
     ("job", "file"),
     [
-        (BulkJob(Plan(BulkOptions(VARIETY), 1), (("network",),), AT_ONCE), "network"),
+        (BulkJob(Plan(BulkOptions(VARIETY)), (("network",),), AT_ONCE), "network"),
         (SearchJob(SearchPlayOptions(), Origin(0, 0), AT_ONCE), NETWORK_FILE),
         (SearchMatchJob(SearchPlayOptions(), (1, 1), "keima-1", AT_ONCE), FIRST),
         (LabelJob(LabelOptions((), ((9, 1.0),), VARIETY), ("network",), (), {}, AT_ONCE), "network"),

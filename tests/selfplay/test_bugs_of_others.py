@@ -81,7 +81,7 @@ def test_colours_alternate_from_game_to_game_in_bulk_too(tmp_path):
         InferenceServer(EAGER, threads=1) as one,
         InferenceServer(SHY, threads=1) as other,
     ):
-        bulk = BulkPlay([one, other], Plan(options, 2), [{"name": "a"}, {"name": "b"}], tmp_path)
+        bulk = BulkPlay([one, other], Plan(options), [{"name": "a"}, {"name": "b"}], tmp_path)
         bulk.run(12, at_once=5, groups=2, report=lambda: None, every_s=0.001)
         bulk.close()
     games = read_games(tmp_path / "games-00000.npz.xz")
@@ -242,6 +242,6 @@ def test_labels_of_a_board_solved_by_hand_are_right_for_the_side_to_move(tmp_pat
 
 @pytest.mark.parametrize(("komi", "black"), [(0.5, 1), (1.5, -1)])
 def test_labels_of_a_whole_game_solved_by_hand_alternate_with_the_side_to_move(tmp_path, komi, black):
-    games = played([Scripted(SCRIPT)], Plan(BulkOptions(variety(komi), size=5), 1), tmp_path, 1)
+    games = played([Scripted(SCRIPT)], Plan(BulkOptions(variety(komi), size=5)), tmp_path, 1)
     assert len(games.moves) == 20 and games.moves[-2:].tolist() == [LAST, LAST] and PASS == 0
     assert value_targets(games, np.zeros(20, np.int64), np.arange(20)) == [black, -black] * 10

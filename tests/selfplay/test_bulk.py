@@ -31,7 +31,7 @@ NETWORKS = [{"name": "hash", "sha256": "0"}]
 
 def play(server, out, games, options=OPTIONS, groups=2, stop_after=None):
     """A run; ``stop_after`` ends it from outside once there are that many games."""
-    return run_bulk(BulkPlay([server], Plan(options, 1), NETWORKS, out), games, 4, groups, stop_after)
+    return run_bulk(BulkPlay([server], Plan(options), NETWORKS, out), games, 4, groups, stop_after)
 
 
 def all_games(out, manifest=MANIFEST):
@@ -66,7 +66,7 @@ def test_a_run_that_was_killed_behind_its_shard_has_every_game_once(server, tmp_
     before = all_games(tmp_path)
     play(server, tmp_path, 12, stop_after=12)
     held = (tmp_path / JOURNAL).read_bytes()
-    bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+    bulk = BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path)
     bulk._cut()
     bulk.close()
     (tmp_path / JOURNAL).write_bytes(held)
@@ -108,13 +108,13 @@ def test_games_broken_off_are_marked(server, tmp_path):
 def test_a_first_start_that_was_killed_leaves_a_folder_to_begin_in(server, tmp_path, name):
     """One of several processes may be about to write its manifest, too."""
     (tmp_path / name).write_text("{")
-    BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path).close()
+    BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path).close()
 
 
 def test_a_folder_of_something_else_is_refused(server, tmp_path):
     (tmp_path / "letters.txt").write_text("dear")
     with pytest.raises(ValueError, match="already there, expected a new or empty folder"):
-        BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+        BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_folder_of_something_else_is_refused(server, tmp_path):
 def test_a_run_goes_on_only_as_it_began(server, tmp_path, change, message):
     play(server, tmp_path, 2)
     with pytest.raises(ValueError, match=message):
-        BulkPlay([server], Plan(BulkOptions(**vars(OPTIONS) | change), 1), NETWORKS, tmp_path)
+        BulkPlay([server], Plan(BulkOptions(**vars(OPTIONS) | change)), NETWORKS, tmp_path)
     with pytest.raises(ValueError, match="begun with networks"):
-        BulkPlay([server], Plan(OPTIONS, 1), [{"name": "other", "sha256": "1"}], tmp_path)
+        BulkPlay([server], Plan(OPTIONS), [{"name": "other", "sha256": "1"}], tmp_path)
 
 
 def test_a_folder_that_an_older_version_began_is_refused_and_left_as_it_is(server, tmp_path):
@@ -140,7 +140,7 @@ def test_a_folder_that_an_older_version_began_is_refused_and_left_as_it_is(serve
         (tmp_path / MANIFEST).write_text(json.dumps(manifest))
         before = {path: path.read_bytes() for path in tmp_path.iterdir()}
         with pytest.raises(ValueError, match=f"begun with .*format {former}, not {FORMAT}.*; choose another folder$"):
-            BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+            BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path)
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -158,7 +158,7 @@ def test_a_network_that_fails_ends_the_run_with_all_finished_games(tmp_path):
             return super().evaluate(planes, globals_)
 
     with InferenceServer(Failing(), threads=1) as broken:
-        bulk = BulkPlay([broken], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+        bulk = BulkPlay([broken], Plan(OPTIONS), NETWORKS, tmp_path)
         with pytest.raises(RuntimeError, match="it broke"):
             bulk.run(1000, at_once=4, groups=2, report=lambda: None, every_s=0.001)
         count = bulk.games
@@ -198,7 +198,7 @@ def test_processes_share_out_the_games_and_go_on(server, tmp_path):
     """Each with files of its own, and all games those of one process."""
     for games in (20, 41):
         for rank in range(3):
-            bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path / "shared", Ranks(rank, 3, rank))
+            bulk = BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path / "shared", Ranks(rank, 3, rank))
             bulk.run(games, at_once=4, groups=2, report=lambda: None)
             assert bulk.games == bulk.part_of(games) and not len(bulk.missing(games))
             bulk.close()
@@ -212,12 +212,12 @@ def test_processes_share_out_the_games_and_go_on(server, tmp_path):
     assert sum(len(read_games(path).size) for path in shard_files([tmp_path / "shared"], None)) == 41
     for ranks in (Ranks(), Ranks(0, 2, 0)):
         with pytest.raises(ValueError, match="begun by 3 processes"):
-            BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path / "shared", ranks)
+            BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path / "shared", ranks)
 
 
 def test_a_number_of_positions_is_shared_out_too(server, tmp_path):
     for rank in range(2):
-        bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path, Ranks(rank, 2, rank))
+        bulk = BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path, Ranks(rank, 2, rank))
         bulk.run_positions(301, at_once=4, groups=2, report=lambda: None)
         assert len(bulk._manifest["shards"]) == 1, "not one for every look at what the games gave"
         assert bulk.part_of(301) <= bulk.positions() < bulk.part_of(301) + 100
@@ -226,7 +226,7 @@ def test_a_number_of_positions_is_shared_out_too(server, tmp_path):
 
 def test_a_process_that_had_no_game_at_first_gets_its_part_of_the_positions_too(server, tmp_path):
     """60 positions are a game's; the process before has it."""
-    bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path, Ranks(3, 4, 3))
+    bulk = BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path, Ranks(3, 4, 3))
     bulk.run_positions(60, at_once=4, groups=1, report=lambda: None)
     assert bulk.positions() >= bulk.part_of(60)
     bulk.close()
@@ -237,7 +237,7 @@ def test_the_running_count_of_positions_is_that_of_all_games(server, tmp_path, s
     """As games arrive, some of them twice, and when a run goes on: its games in the journal, or in shards too."""
     told = []
     for stops_at in (*stop_after, 60):
-        bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+        bulk = BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path)
 
         def check(bulk=bulk):
             assert bulk.positions() == bulk.positions(NEVER - 1)
@@ -255,7 +255,7 @@ def test_the_running_count_of_positions_is_that_of_all_games(server, tmp_path, s
                         bulk.stop()
 
         check()
-        bulk.run(60, 4, 1, lambda: None, away=Away(Crew(), Opened(BulkWorker([server], Plan(OPTIONS, 1), 4, 1)), {}))
+        bulk.run(60, 4, 1, lambda: None, away=Away(Crew(), Opened(BulkWorker([server], Plan(OPTIONS), 4, 1)), {}))
         check()
         bulk.close()
     lengths = [len(moves) for moves, *_ in all_games(tmp_path).values()]
@@ -270,7 +270,7 @@ def test_a_crew_is_told_how_many_games_are_missing(server, tmp_path):
         def work(self, job, files, numbers, *rest):
             told.append(length_hint(numbers))
 
-    bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+    bulk = BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path)
     bulk.run(7, at_once=4, groups=1, report=lambda: None, away=Away(Crew(), None, {}))
     bulk.close()
     assert told == [7]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from engine.go.rules import RULE_SETS
+from engine.selfplay.games import GameBatch, Player
 from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames
-from engine.selfplay.many_games import Group
 from engine.selfplay.plan import BulkOptions, move_limit, setups_of
 from engine.selfplay.variety import Komi, Variety
 
@@ -17,9 +17,9 @@ VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),),
 def bulk(server):
     """The moves of some games, by number, as games in bulk."""
     options = BulkOptions(VARIETY, size=SIZE, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=SEED)
-    group = Group([server], SIZE, 4, options.conduct(), SEED, lambda numbers: setups_of(options, numbers, 1))
+    batch = GameBatch([Player(server, options.config())], SIZE, 4, lambda numbers: setups_of(options, numbers))
     found = {}
-    for games, *_ in group.play(iter(range(12))):
+    for games in (finished.games for finished in batch.play(iter(range(12)))):
         for k, number in enumerate(games.number.tolist()):
             found[number] = games.moves[games.offsets[k] : games.offsets[k + 1]].tolist()
     return found

@@ -8,8 +8,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import Games, offsets_of, read_games, write_games
 from engine.selfplay.bulk import BulkPlay
-from engine.selfplay.openings import OpenedPlan
-from engine.selfplay.plan import BulkOptions
+from engine.selfplay.plan import BulkOptions, OpenedPlan
 from gtp.cli import main
 from tests.selfplay.runs import variety
 
@@ -57,7 +56,7 @@ def test_each_opening_is_played_by_both_colours(servers, tmp_path):
         opening = OPENINGS[number // 2 % len(OPENINGS)]
         assert moves[: len(opening)] == opening and len(moves) > len(opening)
     setups = plan.set_up(np.arange(4))
-    assert setups.players[:, 0].tolist() == [[0, 1], [1, 0], [0, 1], [1, 0]]
+    assert setups.openings.rows.tolist() == [0, 0, 1, 1] and setups.players is None, "colours follow the number"
 
 
 def test_of_one_network_every_game_has_the_next_opening_cut_off_where_asked(servers, tmp_path):

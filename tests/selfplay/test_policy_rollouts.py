@@ -8,9 +8,9 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.records.games import Games
 from engine.records.schema import join
-from engine.selfplay.many_games import Group
+from engine.selfplay.games import GameBatch, Player
 from engine.selfplay.policy_rollouts import SEED, _setups, policy_values
-from engine.selfplay.table import Conduct
+from engine.selfplay.table import NEVER, GameConfig
 from tests.selfplay.twin import SlowGame
 from tests.train.made import made_games, settled_games
 
@@ -23,15 +23,15 @@ def opened(games, rows, plies, count=1):
 def test_games_from_recorded_positions_are_those_of_the_slow_twin(server):
     games = made_games(4, 5, 12)
     rows, plies = np.array([0, 1, 2, 3]), np.array([0, 3, 6, 11])
-    conduct, set_up = Conduct(limit=70, is_pass_last=True), opened(games, rows, plies)
+    config, set_up = GameConfig(70, SEED, sensible_moves=NEVER), opened(games, rows, plies)
     found = {}
-    for finished in Group([server], 5, 3, conduct, SEED, set_up).play(iter(range(4))):
+    for finished in GameBatch([Player(server, config)], 5, 3, set_up).play(iter(range(4))):
         for k, number in enumerate(finished.games.number.tolist()):
             moves = finished.games.moves[finished.games.offsets[k] : finished.games.offsets[k + 1]]
             found[number] = moves.tolist(), int(finished.games.result[k])
     setups = set_up(np.arange(4))
     for number in range(4):
-        slow = SlowGame([HashNetwork("alphago-48")], 5, number, SEED, conduct, setups, number)
+        slow = SlowGame([HashNetwork("alphago-48")], 5, number, config, setups, number)
         for move in games.moves[games.offsets[number] :][: plies[number]].tolist():
             slow.enter(divmod(move, 5))
         slow.play()
@@ -58,10 +58,10 @@ def test_values_are_means_of_the_games_and_do_not_depend_on_the_groups(server):
     np.testing.assert_array_equal(values, policy_values(server, games, rows, plies, 6, 64, 1))
     assert len(np.unique(values)) > 2 and (np.abs(values) <= 1).all()
     results = np.zeros(5)
-    conduct = Conduct(limit=11 + 50, is_pass_last=True)
+    player = Player(server, GameConfig(11 + 50, SEED, sensible_moves=NEVER))
     fives = np.array([0, 2, 4])
     numbers = (fives[:, None] * 6 + np.arange(6)).ravel()
-    for finished in Group([server], 5, 5, conduct, SEED, opened(games, rows, plies, 6)).play(iter(numbers.tolist())):
+    for finished in GameBatch([player], 5, 5, opened(games, rows, plies, 6)).play(iter(numbers.tolist())):
         for number, result in zip(finished.games.number, finished.games.result, strict=True):
             results[number // 6] += result
     color = np.where(plies % 2 == 0, BLACK, WHITE)

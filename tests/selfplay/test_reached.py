@@ -1,5 +1,6 @@
 """Positions that searches reach: drawn from trees by their visits, kept once, and ready to be labelled."""
 
+import threading
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -25,10 +26,11 @@ from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 from engine.search.tree import META_ROOT, META_ROOT_VISITS, NONE, TERMINAL
 from engine.selfplay.bulk import BulkPlay
-from engine.selfplay.drawn_positions import DEEPEST, draw_positions, new_drawn_positions
 from engine.selfplay.reached import ReachedPlan
-from engine.selfplay.search_games import SearchGroup
+from engine.selfplay.search_games import SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.searches import DEEPEST, DrawnPositions, draw_positions
+from engine.system.arrays import allocate
 from gtp.cli import main
 from tests.go.positions import random_game
 from tests.nets.models import toy
@@ -68,7 +70,7 @@ def nodes_of(tree, node=None, path=()):
 def draw(searched, draws, times, depth=DEEPEST):
     """How often each path was drawn."""
     tree, position = searched
-    drawn, state = new_drawn_positions(2, draws * times), seed_state(5, 0)
+    drawn, state = allocate(DrawnPositions, 2, D=draws * times), seed_state(5, 0)
     drawn = drawn._replace(path=drawn.path[:, :, :depth])
     for _ in range(times):
         draw_positions(drawn, 1, tree, position, draws, state)
@@ -94,7 +96,7 @@ def test_what_is_too_deep_or_has_no_room_is_left_out(searched):
     shallow = draw(searched, 21, 50, depth=1)
     assert {len(path) for path in shallow} == {0, 1} and shallow[()] == 50
     tree, position = searched
-    drawn = new_drawn_positions(1, 6)
+    drawn = allocate(DrawnPositions, 1, D=6)
     for _ in range(10):
         draw_positions(drawn, 0, tree, position, 4, seed_state(5, 0))
     assert drawn.n_positions[0] == 6
@@ -106,7 +108,7 @@ def test_positions_too_long_for_a_record_are_not_drawn(searched):
     late, state = position._replace(meta=position.meta.copy()), seed_state(5, 0)
     for room, depths in ((2, {0, 1, 2}), (0, {0}), (-1, set())):
         late.meta[META_N_MOVES] = MAX_MOVES - 1 - room
-        drawn = new_drawn_positions(1, 400)
+        drawn = allocate(DrawnPositions, 1, D=400)
         draw_positions(drawn, 0, tree, late, 400, state)
         count = int(drawn.n_positions[0])
         assert set(drawn.depth[0, :count].tolist()) == depths
@@ -142,10 +144,11 @@ def test_positions_are_legal_and_go_on_with_a_pass(server, tmp_path):
 
 
 def test_roots_are_those_of_the_games_full_searches(server):
-    (games,) = list(SearchGroup(server, OPTIONS, 1, draws=1).reach(iter([7])))
+    plan = ReachedPlan(OPTIONS, draws=1, games_per_shard=200)
+    (games,) = plan.play([server], 1, iter([7]), threading.Event())
     moves = [games.moves[games.offsets[k] : games.offsets[k + 1] - 1].tolist() for k in range(len(games.size))]
     assert all(longer[: len(shorter)] == shorter for shorter, longer in pairwise(moves))
-    (whole,) = list(SearchGroup(server, OPTIONS, 1, draws=1).play(iter([7])))
+    (whole,) = list(SelfPlay(server, OPTIONS, 1, draws=1).play(iter([7])))
     assert [len(root) for root in moves] == whole.ply.tolist()
     assert whole.games.moves[: len(moves[-1])].tolist() == moves[-1]
 

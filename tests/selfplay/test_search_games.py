@@ -8,15 +8,20 @@ import pytest
 import torch
 
 from engine.features.keima import KOMI
+from engine.go.geometry import cell_count, on_board_points
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.records.games import COUNTED, RESIGNED, Games
 from engine.records.schema import join
 from engine.records.search_rows import SearchRows, replies, targets
+from engine.search.backup import complete
+from engine.search.selection import select
 from engine.search.tree import META_IN_FLIGHT, META_ROOT_VISITS, Tree
-from engine.selfplay.search_games import Origin, SearchGroup, false_resignations, resignation_bound, surprise_weights
+from engine.selfplay.search_games import Origin, SelfPlay, false_resignations, resignation_bound, surprise_weights
 from engine.selfplay.search_options import SearchPlayOptions
-from tests.search.tree_tools import check_at_rest
+from engine.selfplay.searches import clear_searches, new_searches, new_tuning
+from engine.system.arrays import row_of
+from tests.search.tree_tools import check_at_rest, give_moves
 from tests.selfplay.search_twin import SlowSearchGame
 
 PLAIN = SearchPlayOptions(
@@ -31,12 +36,12 @@ WHOLE = replace(
 
 @pytest.fixture
 def group():
-    """Groups, each with a server and a result cache of its own, of a network of hashed outputs."""
+    """Self-play, each with a server and a result cache of its own, of a network of hashed outputs."""
     with ExitStack() as stack:
 
-        def make(options, seats=4, network=None):
+        def make(options, slots=4, network=None):
             server = InferenceServer(network or HashNetwork("keima-1"), threads=1)
-            return SearchGroup(stack.enter_context(server), options, seats, Origin(7, 100))
+            return SelfPlay(stack.enter_context(server), options, slots, Origin(7, 100))
 
         yield make
 
@@ -57,6 +62,17 @@ def by_number(rows):
 
 def played(group, numbers):
     return join(list(group.play(iter(numbers))))
+
+
+def test_a_row_of_the_searches_is_a_tree_of_its_own():
+    searches = new_searches(3, 3, capacity=20, visits=20)
+    clear_searches(searches, np.arange(3))
+    tree, leaf = row_of(searches.forest, 1), row_of(searches.leaves, 1)
+    assert select(tree, leaf, 1, new_tuning(1.0, 0.2), np.ones((1, cell_count(3)), np.uint8), False) == 1
+    give_moves(leaf, 0, {0: 100})
+    complete(tree, leaf, 1, 0.0, True, False)
+    assert searches.forest.meta[:, META_ROOT_VISITS].tolist() == [0, 1, 0]
+    assert tree.point.tolist() == [*on_board_points(3).tolist(), 0]
 
 
 BOUND = replace(WHOLE, sensible=0.7)
@@ -105,8 +121,8 @@ def test_few_searches_of_a_decided_game_are_full(group):
 
 @pytest.mark.parametrize("options", [WHOLE, replace(WHOLE, candidates=4)], ids=["puct", "halving"])
 def test_a_game_alone_is_the_same_as_among_16(group, options):
-    together = by_number(played(group(options, seats=16), range(16)))
-    alone = group(options, seats=1)
+    together = by_number(played(group(options, slots=16), range(16)))
+    alone = group(options, slots=1)
     for number in (0, 5, 11):
         assert repr(by_number(played(alone, [number]))[number]) == repr(together[number])
 
@@ -126,8 +142,8 @@ def test_nothing_is_in_flight_when_games_have_ended_and_visits_add_up(group):
     one = group(replace(WHOLE, size=4, forced=0.0, noise=0.0, policy_temperature=1.0))
     rows = played(one, range(8))
     assert (rows.policy.sum(axis=1) == WHOLE.visits - 1).all()
-    for seat in range(4):
-        tree = Tree(*(array[seat] for array in one._table.forest))
+    for slot in range(4):
+        tree = Tree(*(array[slot] for array in one.batch.searches.forest))
         assert tree.meta[META_IN_FLIGHT] == 0
         assert tree.meta[META_ROOT_VISITS] >= 1
         check_at_rest(tree)
@@ -135,9 +151,9 @@ def test_nothing_is_in_flight_when_games_have_ended_and_visits_add_up(group):
 
 def test_a_full_tree_ends_its_search_and_no_more(group):
     one = group(replace(PLAIN, keep_tree=True, full_share=1.0))
-    small = Tree(*one._table.forest)
+    small = one.batch.searches.forest
     pools = ("P", "N_v", "W_v", "N_r", "W_r", "W_sq", "W_lead", "in_flight", "child", "move")
-    one._table = one._table._replace(
+    one.batch.searches = one.batch.searches._replace(
         forest=small._replace(**{name: np.ascontiguousarray(getattr(small, name)[:, :12]) for name in pools})
     )
     rows = played(one, range(6))
@@ -229,7 +245,7 @@ def test_setups_follow_the_number_and_spread_as_they_should():
     assert wide.mean() == pytest.approx(0.06 * 0.65, abs=0.01)
     assert komi[~wide].std() == pytest.approx(1.1, abs=0.15)
     assert setups.early.mean() == pytest.approx(0.04 * 81 - 0.5, abs=0.15)
-    assert setups.quits.mean() == pytest.approx(0.9, abs=0.01)
+    assert setups.may_resign.mean() == pytest.approx(0.9, abs=0.01)
 
 
 def test_a_uniform_network_on_2x2_plays_to_the_end(group):
@@ -254,7 +270,7 @@ def test_a_network_of_one_komi_is_asked_for_no_other(group):
     with pytest.raises(ValueError, match="network hash knows no komi but 7"):
         group(PLAIN, network=HashNetwork("leela-18"))
     one = group(replace(PLAIN, komi=7.5, komi_sd=1.0, wide_komi_share=0.5), network=HashNetwork("leela-18"))
-    assert one._options.komi_sd == one._options.wide_komi_share == 0.0, "all games are at the komi that it knows"
+    assert one.options.komi_sd == one.options.wide_komi_share == 0.0, "all games are at the komi that it knows"
 
 
 def test_nobody_passes_while_moves_are_bound_to_be_sensible(group):

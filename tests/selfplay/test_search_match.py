@@ -4,7 +4,6 @@ import threading
 from contextlib import ExitStack
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from engine.features.encoder import KEIMA
@@ -13,10 +12,19 @@ from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
-from engine.selfplay.search_games import SearchGroup
-from engine.selfplay.search_match import MatchGroup, MatchPlayer, match_options, outcome_of
-from engine.selfplay.search_match_job import SearchMatchJob, match_away, match_here, play_match
+from engine.selfplay.games import GameBatch, Player
+from engine.selfplay.search_games import SelfPlay
+from engine.selfplay.search_match import (
+    MatchPlayer,
+    SearchMatchJob,
+    match_away,
+    match_batch,
+    match_here,
+    match_options,
+    play_match,
+)
 from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.searches import new_tuning
 from engine.system.crew import Away
 
 
@@ -37,16 +45,20 @@ def servers():
 
 
 def test_a_network_against_itself_plays_the_games_of_self_play(servers):
-    """Handed over to itself, a network plays what it would alone."""
-    players = [MatchPlayer(servers[0], 6)] * 2
-    found = list(MatchGroup(players, OPTIONS, 4).play(iter(range(12))))
-    assert sorted(number for numbers, _ in found for number in numbers.tolist()) == list(range(12))
-    alone = SearchGroup(servers[0], replace(OPTIONS, visits=6, fast_visits=6), 4)
-    first = 0
-    for rows in alone.play(iter(range(12))):
-        sign = np.where(rows.games.number % 2 == 0, 1, -1)
-        first += int((sign * rows.games.result > 0).sum())
-    assert outcome_of(sign for _, signs in found for sign in signs.tolist()) == (first, 0, 12 - first)
+    """With a tree of its own for every move, a network plays what it would alone."""
+    matched = match_batch([MatchPlayer(servers[0], 6)] * 2, OPTIONS, 4)
+    alone = SelfPlay(servers[0], replace(OPTIONS, visits=6, fast_visits=6), 4).batch
+    found = [
+        {
+            number: finished.games.moves[start:end].tolist()
+            for finished in batch.play(iter(range(12)))
+            for number, start, end in zip(
+                finished.games.number.tolist(), finished.games.offsets[:-1], finished.games.offsets[1:], strict=True
+            )
+        }
+        for batch in (matched, alone)
+    ]
+    assert found[0] == found[1] and found[0].keys() == set(range(12))
 
 
 class Counting(HashNetwork):
@@ -74,6 +86,19 @@ def test_each_network_is_asked_about_its_own_moves_alone():
     assert (networks[0].asked, networks[1].asked) == ([0.0, 2.0], [1.0, 3.0])
 
 
+def test_a_policy_without_a_search_plays_against_a_search(servers):
+    """Its positions alone are shown under symmetries that belong to the game."""
+    policy = Player(servers[0], OPTIONS.config()._replace(visits=0, fast_visits=0))
+    search = Player(servers[1], OPTIONS.config()._replace(visits=6, fast_visits=6), new_tuning(1.1, 0.2))
+    shown = {0: 0, 1: 0}
+    for finished in GameBatch([policy, search], 3, 4, OPTIONS.set_up).play(iter(range(12))):
+        for k, number in enumerate(finished.games.number.tolist()):
+            symmetries = finished.symmetries[finished.games.offsets[k] : finished.games.offsets[k + 1]]
+            for player in (0, 1):
+                shown[player] += int(symmetries[(number + player) % 2 :: 2].sum())
+    assert shown[0] > 0 == shown[1]
+
+
 def test_search_beats_random_moves_with_either_colour():
     options = match_options(SearchPlayOptions(size=4, komi=0.5), 1)
     with InferenceServer(UniformNetwork("keima-1"), threads=1) as server:
@@ -87,10 +112,10 @@ def test_a_sensible_player_of_random_moves_does_not_pass_while_there_is_another_
     with InferenceServer(UniformNetwork("keima-1"), threads=1) as server:
         passes = {}
         for is_sensible in (False, True):
-            # All games are in play at once, so that each has a seat of its own.
-            group = MatchGroup([MatchPlayer(server, 1, is_sensible)] * 2, options, 20)
-            assert sum(len(numbers) for numbers, _ in group.play(iter(range(20)))) == 20
-            passes[is_sensible] = int((group._table.boards.moves[:, :8] == PASS).sum())
+            # All games are in play at once, so that each has a slot of its own.
+            batch = match_batch([MatchPlayer(server, 1, is_sensible)] * 2, options, 20)
+            assert sum(len(finished.slots) for finished in batch.play(iter(range(20)))) == 20
+            passes[is_sensible] = int((batch.table.boards.moves[:, :8] == PASS).sum())
     assert passes[False] > 3 and passes[True] == 0
 
 

@@ -13,7 +13,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.schema import join
 from engine.records.search_rows import SEARCH_ROWS, read_search_rows, write_search_rows
-from engine.selfplay.search_games import Origin, SearchGroup
+from engine.selfplay.search_games import Origin, SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay, played_here
 from engine.system.crew import Away
@@ -51,7 +51,7 @@ def assert_same(one, other):
 
 
 def played(server, numbers, options=OPTIONS):
-    return join(list(SearchGroup(server, options, 4, Origin(1 << 63, 5)).play(iter(numbers))))
+    return join(list(SelfPlay(server, options, 4, Origin(1 << 63, 5)).play(iter(numbers))))
 
 
 def test_rows_are_read_as_they_were_written(server, tmp_path):

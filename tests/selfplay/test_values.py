@@ -13,6 +13,7 @@ from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.records.games import Games, read_games, write_games
 from engine.records.schema import join
 from engine.selfplay.bulk import BulkPlay
+from engine.selfplay.games import GameBatch, Player
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.values import ATTEMPTS, RL, SL, ValuePlan, published_latest
 from engine.train.batches import BatchBuilder
@@ -62,7 +63,7 @@ def test_positions_are_those_of_the_slow_twin(servers, tmp_path):
         for attempt in range(ATTEMPTS):
             number = ATTEMPTS * k + attempt
             setups = plan.set_up(np.array([number]))
-            slow = SlowGame(networks(), 5, number, OPTIONS.seed, OPTIONS.conduct(), setups, 0)
+            slow = SlowGame(networks(), 5, number, OPTIONS.config(), setups, 0)
             slow.play()
             if len(slow.moves) > setups.switches[0] + 1:
                 break
@@ -102,7 +103,7 @@ def test_late_plies_are_tried_again_and_what_is_missing_is_known(servers, tmp_pa
 
 @pytest.mark.parametrize("whole_games", [False, True])
 def test_a_stopped_run_goes_on_to_the_same_positions(servers, tmp_path, whole_games):
-    plan, wanted = (Plan(OPTIONS, 1), 2500) if whole_games else (ValuePlan(OPTIONS, latest=40), 150)
+    plan, wanted = (Plan(OPTIONS), 2500) if whole_games else (ValuePlan(OPTIONS, latest=40), 150)
     whole = play(servers, tmp_path / "whole", wanted, plan, whole_games=whole_games)
     for stop_after in (1, 20, 54, None):
         last = play(servers, tmp_path / "parts", wanted, plan, 3, stop_after, whole_games)
@@ -111,22 +112,20 @@ def test_a_stopped_run_goes_on_to_the_same_positions(servers, tmp_path, whole_ga
 
 
 def test_whole_games_are_as_many_as_hold_the_positions(servers, tmp_path):
-    bulk = play(servers, tmp_path, 2500, Plan(OPTIONS, 1), whole_games=True)
+    bulk = play(servers, tmp_path, 2500, Plan(OPTIONS), whole_games=True)
     found = by_number(tmp_path)
     assert sorted(found) == list(range(bulk.games))
     lengths = [len(found[number]) - 2 for number in range(bulk.games)]
     assert sum(lengths) == bulk.positions() >= 2500 > bulk.positions(20) == sum(lengths[:20])
-    assert sum(lengths) < 2500 + 4 * OPTIONS.conduct().limit, "some games more than needed, no share of them"
+    assert sum(lengths) < 2500 + 4 * OPTIONS.config().limit, "some games more than needed, no share of them"
     assert {position for *_, position, _ in found.values()} == {-1}
 
 
 def first_attempts(servers, plan, count):
     """Moves of the first game at each position."""
-    from engine.selfplay.many_games import Group
-
-    group = Group(servers, 5, 16, OPTIONS.conduct(), OPTIONS.seed, plan.set_up)
+    batch = GameBatch([Player(server, OPTIONS.config()) for server in servers], 5, 16, plan.set_up)
     found = {}
-    for finished in group.play(iter((np.arange(count) * ATTEMPTS).tolist())):
+    for finished in batch.play(iter((np.arange(count) * ATTEMPTS).tolist())):
         games = finished.games
         for k, number in enumerate(games.number.tolist()):
             found[number // ATTEMPTS] = games.moves[games.offsets[k] : games.offsets[k + 1]]

@@ -28,14 +28,18 @@ def fills_eye(twin, cell, color):
 class SlowGame:
     """A game of one number; :meth:`play` takes it to its end."""
 
-    def __init__(self, networks, size, number, seed, conduct, setups, k):
-        self.networks, self.size, self.conduct = networks, size, conduct
+    def __init__(self, networks, size, number, config, setups, k):
+        self.networks, self.size, self.config = networks, size, config
         self.rules = setups.rules[k]
-        self.temperature, self.players = float(setups.temperatures[k]), setups.players[k]
-        self.switch, self.quits = int(setups.switches[k]), bool(setups.quits[k])
-        self.state = seed_state(seed, number)
+        self.temperature, self.may_resign, self.switch = (
+            np.broadcast_to(given, len(setups.rules))[k].item()
+            for given in (setups.temperatures, setups.may_resign, setups.switches)
+        )
+        alternating = (number + np.arange(2)) % len(networks)
+        self.players = np.stack([alternating] * 2) if setups.players is None else setups.players[k]
+        self.state = seed_state(config.seed, number)
         self.twin = Twin(size)
-        self.position = new_position(size, conduct.limit + 8)
+        self.position = new_position(size, config.limit + 8)
         self.position.rules[:] = self.rules
         self.moves = []
         self.hopeless = {BLACK: 0, WHITE: 0}
@@ -56,7 +60,7 @@ class SlowGame:
     def is_over(self):
         """Whether both have passed, or the limit is reached."""
         passes = self.moves[-2:] == [self.size**2] * 2
-        return passes or len(self.moves) >= self.conduct.limit
+        return passes or len(self.moves) >= self.config.limit
 
     def ask(self, symmetry):
         """Logits in policy order and the value, of the network that moves."""
@@ -71,18 +75,19 @@ class SlowGame:
 
     def choose(self, logits):
         """The move drawn: a cell or None."""
-        conduct, color, area = self.conduct, self.twin.to_move, self.size**2
+        config, color, area = self.config, self.twin.to_move, self.size**2
+        is_bound = len(self.moves) < config.sensible_moves
         weights = [-math.inf] * (area + 1)
-        for row, column in self.legal(conduct.is_pass_last):
-            if not conduct.is_pass_last or not fills_eye(self.twin, (row, column), color):
+        for row, column in self.legal(is_bound):
+            if not is_bound or not fills_eye(self.twin, (row, column), color):
                 weights[row * self.size + column] = logits[row * self.size + column]
-        if not conduct.is_pass_last:
+        if not is_bound:
             weights[area] = logits[area]
         largest = max(weights)
         if largest == -math.inf:
             return None
-        if len(self.moves) >= conduct.free_moves and conduct.least_share > 0:
-            least = largest + math.log(conduct.least_share)
+        if len(self.moves) >= config.free_moves and config.least_share > 0:
+            least = largest + math.log(config.least_share)
             weights = [one if one >= least else -math.inf for one in weights]
         weights = [math.exp((one - largest) / self.temperature) for one in weights]
         left = next_unit(self.state) * sum(weights)
@@ -104,10 +109,10 @@ class SlowGame:
         while not self.is_over():
             color = self.twin.to_move
             logits, value = self.ask(next_below(self.state, SYMMETRIES))
-            self.hopeless[color] = self.hopeless[color] + 1 if value < self.conduct.resign_below else 0
-            if self.hopeless[color] >= self.conduct.resign_count:
+            self.hopeless[color] = self.hopeless[color] + 1 if value < self.config.resign_below else 0
+            if self.hopeless[color] >= self.config.resign_count:
                 self.resigner = self.resigner or color
-                if self.quits:
+                if self.may_resign:
                     self.resigner = color
                     return color
             self.enter(self.choose(logits))

@@ -19,8 +19,8 @@ from engine.nets.architectures.registry import ARCHITECTURES, new_spec
 from engine.nets.compute.adapter import TorchNetwork
 from engine.records.games import select
 from engine.records.schema import join
-from engine.selfplay.many_games import Group, Setups
-from engine.selfplay.table import NEVER, Conduct
+from engine.selfplay.games import GameBatch, Player, Setups
+from engine.selfplay.table import NEVER, GameConfig
 from engine.train.policy_gradient import Experience, PolicyGradient, learners_moves
 from tests.nets.models import toy
 from tests.selfplay.twin import fills_eye
@@ -49,13 +49,12 @@ def played(model, count=6, passes="last"):
 
     def set_up(numbers):
         k = len(numbers)
-        return Setups(np.repeat(position.rules[None], k, 0), np.where(numbers % 3, 1.0, 0.5),
-                      np.zeros((k, 2, 2), np.int64), np.full(k, NEVER), np.zeros(k, np.int64))  # fmt: skip
+        return Setups(np.repeat(position.rules[None], k, 0), temperatures=np.where(numbers % 3, 1.0, 0.5))
 
     network = TorchNetwork(model, new_spec(model, "learner"), torch.device("cpu"), reduced=False, written=False)
     with InferenceServer(network, threads=1) as server:
-        conduct = Conduct(limit=120, is_pass_last=passes == "last")
-        found = list(Group([server], SIZE, count, conduct, 5, set_up).play(iter(range(count))))
+        player = Player(server, GameConfig(120, 5, sensible_moves=NEVER if passes == "last" else 0))
+        found = list(GameBatch([player], SIZE, count, set_up).play(iter(range(count))))
     games = join([one.games for one in found])
     symmetries = np.concatenate([one.symmetries for one in found])
     setups = set_up(games.number)

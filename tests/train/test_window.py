@@ -7,7 +7,7 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.schema import join
-from engine.selfplay.search_games import SearchGroup
+from engine.selfplay.search_games import SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.train.window import WindowBatches, newest, window_rows
 
@@ -41,7 +41,7 @@ def test_the_window_has_the_newest_shards():
 def rows():
     options = SearchPlayOptions(size=3, visits=8, fast_visits=4, full_share=0.5, komi=2.0)
     with InferenceServer(HashNetwork("keima-1"), threads=1) as server:
-        return join(list(SearchGroup(server, options, 4).play(iter(range(12)))))
+        return join(list(SelfPlay(server, options, 4).play(iter(range(12)))))
 
 
 def test_rows_are_drawn_by_their_weights(rows):

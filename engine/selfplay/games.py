@@ -1,0 +1,273 @@
+"""Games side by side: the loop for one network that plays itself, or two, by search or by policy.
+
+A :class:`GameBatch` owns a table of games (:mod:`engine.selfplay.table`) and, where a player searches, their searches
+(:mod:`engine.selfplay.searches`). It asks each network about all of its games at once, one position of each: the game's
+own, from whose policy the move is drawn, or a leaf of its search. Python sees batches, never games, moves or trees.
+Several batches on threads of their own keep several evaluators, or the two batches that a GPU has in flight, busy.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.features.encoder import ENCODERS
+from engine.go.position import META_N_MOVES
+from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, SCORING_TERRITORY
+from engine.go.seki import new_count_memory
+from engine.inference.server import InferenceServer
+from engine.inference.slots import Request, State
+from engine.records.games import Games, offsets_of, policy_indices
+from engine.records.replay import Recorded, recorded
+from engine.search.selection import Tuning
+from engine.selfplay.searches import (
+    advance_searches,
+    back_up_results,
+    clear_searches,
+    new_searches,
+    new_work,
+)
+from engine.selfplay.table import (
+    FREE,
+    NEVER,
+    GameConfig,
+    begin_games,
+    count_games,
+    new_boards,
+    new_table,
+    play_policy,
+    show_positions,
+)
+
+COLORS = np.arange(2)
+"""Black and White"""
+CAPACITY_BEYOND = 8
+"""Room for moves beyond the limit of a game"""
+BATCHES_ON_GPU = 3
+"""One that is computed, one that waits, one whose kernels run"""
+
+
+def batches_for(server: InferenceServer) -> int:
+    """Batches of games that keep a server busy."""
+    return BATCHES_ON_GPU if server.merges else server.evaluators + 1
+
+
+class Player(NamedTuple):
+    """A network and how it plays. Of two players the first one's config says how games begin and end, and neither may
+    keep its tree, which does not follow the other's moves."""
+
+    server: InferenceServer
+    config: GameConfig
+    tuning: Tuning | None = None
+    """of the search; None = it has none"""
+
+
+class Openings(NamedTuple):
+    """Recorded positions that K games begin from."""
+
+    record: Recorded
+    """of games that can be replayed, on boards of the table's size"""
+    rows: np.ndarray
+    """int64[K]: the recorded games"""
+    plies: np.ndarray
+    """int64[K]: how many of their moves"""
+
+
+class Setups(NamedTuple):
+    """How K games begin; for one value an array of K may stand, as in :class:`engine.selfplay.table.Table`."""
+
+    rules: np.ndarray
+    """int64[K, RULE_FIELDS], with komi"""
+    may_resign: np.ndarray | int = 0
+    """1 where hopeless games are resigned"""
+    temperatures: np.ndarray | float = 1.0
+    """of moves drawn from a policy"""
+    players: np.ndarray | None = None
+    """int64[K, 2, 2]: who plays; None = of two players the first has Black in even games"""
+    switches: np.ndarray | int = NEVER
+    """the ply of the random move"""
+    early: np.ndarray | int = 0
+    """moves at the start that the policy draws, though the player searches"""
+    openings: Openings | None = None
+    """None = the empty board"""
+
+
+class Finished(NamedTuple):
+    """K games that ended; their slots keep them until the next ones are asked for."""
+
+    slots: np.ndarray
+    """int64[K]"""
+    games: Games
+    owner: np.ndarray
+    """int8[K, N*N]: ownership of the board as it stands: 1 = Black's, -1 = White's, 0 = neither, or a resigned game"""
+    symmetries: np.ndarray
+    """uint8[M]: what the position before each move was shown under to a policy"""
+    resigner: np.ndarray
+    """int64[K]: the colour that first had reason to resign; 0 = neither"""
+    switches: np.ndarray
+    """int64[K]: the ply of the random move, as in :class:`Setups`"""
+
+
+class GameBatch:
+    """A table of games and the requests that they are evaluated by. Threads: one at a time."""
+
+    def __init__(
+        self, players: Sequence[Player], size: int, slots: int, set_up: Callable[[np.ndarray], Setups],
+        stopped: threading.Event | None = None,
+    ) -> None:  # fmt: skip
+        """Memory for some games at once.
+
+        Args:
+            players: one, who plays itself, or two.
+            slots: games at once.
+            set_up: how the games of some numbers (int64[K]) begin; a function of the numbers alone.
+            stopped: ends play once it is set; games in play are lost.
+        """
+        self.size, self._set_up = size, set_up
+        self._stopped = stopped or threading.Event()
+        self._config = config = players[0].config
+        capacity = config.limit + CAPACITY_BEYOND
+        self.table, self._fresh = new_table(size, slots, capacity, config.resign_count), new_boards(size, 1, capacity)
+        visits = max(max(player.config.visits, player.config.fast_visits) for player in players)
+        # Without a search there are no rows, but the type is the same.
+        self.searches = new_searches(size, slots if visits else 0, capacity, visits, config.draws)
+        self._work = new_work(size, capacity)
+        self._memory = new_count_memory(size, capacity) if config.are_dead_removed else None
+        self._no_moves = recorded(Games(np.array([size]), offsets=np.zeros(2, np.int64), moves=np.zeros(0, np.uint16)))
+        encoders = [ENCODERS[player.server.spec.encoder] for player in players]
+        self.requests: list[Request] = [
+            player.server.new_request(size, slots, encoder.planes, encoder.globals)
+            for player, encoder in zip(players, encoders, strict=True)
+        ]
+        """one a player"""
+        scratches = [encoder.new_scratch(size) for encoder in encoders]
+        self._sides = list(zip(range(len(players)), players, self.requests, scratches, strict=True))
+        for request in self.requests:
+            # By itself, so that games do not depend on what other batches ask for.
+            request.alone = True
+
+    def play(self, numbers: Iterator[int]) -> Iterator[Finished]:
+        """Play these games, as many at once as there are slots; yields those that end, as they end.
+
+        Raises:
+            RuntimeError: a network failed.
+        """
+        self.release(np.arange(len(self.table.numbers)))
+        self._empty_requests()
+        self.begin(numbers)
+        while not self._stopped.is_set():
+            ended = self.advance()
+            if len(ended):
+                yield self._finished(ended)
+                # The next games take the slots at once, so that the batch stays full.
+                self.release(ended)
+                self.begin(numbers)
+            elif self.evaluate():
+                self.take_results()
+            else:
+                return
+
+    @property
+    def free(self) -> np.ndarray:
+        """int64[K]: the slots without a game."""
+        return np.flatnonzero(self.table.numbers == FREE)
+
+    def begin(self, numbers: Iterator[int]) -> np.ndarray:
+        """Begin the next games on the free slots, as far as there are any; int64[K]: the slots of the new games."""
+        table, free = self.table, self.free
+        taken = np.fromiter(islice(numbers, len(free)), np.int64)
+        slots = free[: len(taken)]
+        if not len(slots):
+            return slots
+        setups = self._set_up(taken)
+        table.numbers[slots] = taken
+        alternating = (taken[:, None, None] + COLORS) % len(self.requests)
+        table.players[slots] = alternating if setups.players is None else setups.players
+        table.switches[slots], table.temperatures[slots] = setups.switches, setups.temperatures
+        table.may_resign[slots], table.resigner[slots], table.symmetries[slots] = setups.may_resign, 0, 0
+        table.recent[slots], table.lowest[slots] = 1.0, 1.0
+        openings = setups.openings or Openings(self._no_moves, *np.zeros((2, len(slots)), np.int64))
+        begin_games(table, self._fresh, slots, self._config.seed, setups.rules, *openings)
+        if len(self.searches.kind):
+            self.searches.early[slots] = setups.early
+            clear_searches(self.searches, slots)
+        return slots
+
+    def release(self, slots: np.ndarray) -> None:
+        """Free the slots of games that are over."""
+        self.table.endings[slots], self.table.request_row[slots], self.table.numbers[slots] = 0, -1, FREE
+
+    def advance(self) -> np.ndarray:
+        """Take every game until it waits for a network or is over; int64[K]: the slots of those that are over."""
+        table = self.table
+        while True:
+            for k, player, request, scratch in self._sides:
+                rows = scratch, request.planes, request.globals
+                if player.tuning is None:
+                    request.count = show_positions(table, k, player.config, request.count, *rows)
+                else:
+                    request.count = advance_searches(
+                        table, self.searches, k, player.config, player.tuning, request.count, self._work,
+                        player.server.cache, *rows,
+                    )  # fmt: skip
+            # Of two players, a game may be the other's turn by now: the cache can answer for a whole search.
+            if len(self._sides) == 1 or not self._is_any_ready():
+                return np.flatnonzero(table.endings)
+
+    def _is_any_ready(self) -> bool:
+        table = self.table
+        return bool(((table.numbers != FREE) & (table.request_row < 0) & (table.endings == 0)).any())
+
+    def evaluate(self) -> bool:
+        """Let the networks evaluate what games wait for; False if nothing does.
+
+        Raises:
+            RuntimeError: a network failed.
+        """
+        asked = [(player.server, request) for _, player, request, _ in self._sides if request.count]
+        for server, request in asked:
+            server.submit(request)
+        for server, request in asked:
+            server.wait(request)
+        return bool(asked)
+
+    def take_results(self) -> None:
+        """Use what :meth:`evaluate` has found: moves are drawn from policies, leaves backed up."""
+        for k, player, request, _ in self._sides:
+            if request.count and player.tuning is None:
+                play_policy(self.table, k, player.config, request.policy, request.value, self._work.policy)
+            elif request.count:
+                server, outputs = player.server, (request.policy, request.value, request.score)
+                has_score = "score" in server.spec.heads
+                back_up_results(self.table, self.searches, k, self._work, *outputs, has_score, server.cache)
+        self._empty_requests()
+
+    def _empty_requests(self) -> None:
+        for request in self.requests:
+            request.state, request.count = State.FILLING, 0
+
+    def _finished(self, slots: np.ndarray) -> Finished:
+        """Count games that ended."""
+        table, count = self.table, len(slots)
+        leads, owner = np.zeros(count), np.zeros((count, self.size**2), np.int8)
+        count_games(table, slots, self._memory, np.zeros(self.size**2, np.float32), leads, owner)
+        lengths = table.boards.meta[slots, META_N_MOVES]
+        moves, symmetries = (
+            np.concatenate([rows[slot, :n] for slot, n in zip(slots, lengths, strict=True)])
+            for rows in (table.boards.moves, table.symmetries)
+        )
+        rules, resigner = table.boards.rules[slots], table.resigner[slots]
+        games = Games(
+            size=np.full(count, self.size, np.int64),
+            offsets=offsets_of(lengths),
+            moves=policy_indices(moves, self.size).astype(np.uint16),
+            komi=(rules[:, RULE_KOMI_X2] / 2).astype(np.float32),
+            result=np.where(np.isnan(leads), 2 * resigner - 3, np.sign(leads)).astype(np.int8),
+            margin=np.abs(leads).astype(np.float32),
+            ending=table.endings[slots],
+            territory=rules[:, RULE_SCORING] == SCORING_TERRITORY,
+            number=table.numbers[slots],
+        )
+        return Finished(slots, games, owner, symmetries, resigner, table.switches[slots])

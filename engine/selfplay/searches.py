@@ -1,0 +1,461 @@
+"""Searches of games side by side: the state of each game's search, and the kernels that take it a leaf further.
+
+A slot of a :mod:`engine.selfplay.table` has a row here: the tree of its game's search and one leaf in flight. A step
+is: every game advances until a leaf of its tree needs the network (:func:`advance_searches`), the network evaluates
+these leaves, one of each game, and the results are backed up (:func:`back_up_results`). On the way finished leaves are
+scored, leaves that the result cache knows are backed up at once, searches end, their targets are noted, moves are
+played and the next searches begin, so a step asks for one evaluation of every game in play. What the cache knows is
+what the network would say, so a game is the same whichever others share its table.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from engine.features.symmetry import symmetry_table
+from engine.go.board import META_SIZE
+from engine.go.geometry import cell_count, point_of
+from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, new_position, play_move
+from engine.go.random import next_below, next_unit
+from engine.records.games import MAX_MOVES, RESIGNED
+from engine.rollout.run import is_sensible
+from engine.search.backup import complete
+from engine.search.leaves import MAX_DEPTH, Batch, prepare_for_network, rank_moves, take_results
+from engine.search.root_targets import (
+    best_candidate,
+    cool,
+    draw_candidates,
+    forced_edge,
+    improved_policy,
+    improved_value,
+    mix_dirichlet,
+    next_candidate,
+    read_priors,
+    temper,
+    visit_target,
+    write_priors,
+)
+from engine.search.selection import Tuning, select
+from engine.search.tree import (
+    EXPANDED,
+    META_FIELDS,
+    META_FULL,
+    META_ROOT,
+    META_ROOT_VISITS,
+    NONE,
+    TERMINAL,
+    Tree,
+    advance_root,
+    clear,
+    edge_visits,
+    follow,
+    new_tree,
+)
+from engine.search.values import node_value
+from engine.selfplay.table import draw, how_it_ended, is_ready, is_resigned, player_of, position_of
+from engine.system.arrays import allocate, copy_items, row_of
+from engine.system.jit import kernel
+
+FULL, FAST, EARLY = range(3)
+"""Searches: that give a row; that only find a move; of the root alone, whose move the policy draws"""
+DECIDED = 0.9
+"""A game is decided while the latest values of both sides are all beyond this, for the same one (KataGo)"""
+LARGEST = 65535
+"""What the largest probability of a target that is no visit count is stored as"""
+DEEPEST = 24
+"""Moves from the root to a position that is kept; few are deeper in searches of some hundred visits"""
+EDGES_PER_VISIT = 4
+"""A playout adds one edge at most; a run of edges has room for up to twice as many, beside the one it came from."""
+
+
+class DrawnPositions(NamedTuple):
+    """For S slots the positions drawn from the trees of a game so far, up to D each."""
+
+    n_positions: Annotated[np.ndarray, "int64[]"]
+    ply: Annotated[np.ndarray, "int32[D]"]
+    """moves of the game before the position's search"""
+    depth: Annotated[np.ndarray, "int32[D]"]
+    """moves that follow on them"""
+    path: Annotated[np.ndarray, "int16[D, DEEPEST]"]
+    """these, as points"""
+
+
+class Searches(NamedTuple):
+    """The searches of S slots for games of one size; A = N*N + 1, CAP = most moves of a game."""
+
+    forest: Tree
+    """a row a slot, as of all structs here (:func:`engine.system.arrays.row_of`); of fixed room"""
+    leaves: Batch
+    drawn: DrawnPositions
+    early: Annotated[np.ndarray, "int64[]"]
+    """moves at the start of the game that the policy draws"""
+    kind: Annotated[np.ndarray, "int64[]"]
+    """FULL, FAST or EARLY, of the search that is under way; NONE = the next one has not begun"""
+    is_prepared: Annotated[np.ndarray, "uint8[]"]
+    """1 = noise and the like have been given to its root"""
+    row_policy: Annotated[np.ndarray, "uint16[CAP, A]"]
+    """policy target of the position after so many moves, in any unit"""
+    row_value: Annotated[np.ndarray, "float32[CAP]"]
+    """value of its search, for the side to move"""
+    row_surprise: Annotated[np.ndarray, "float32[CAP]"]
+    """Kullback-Leibler divergence of the target from the network's prior, in nats; below 0 = the position has no row"""
+    priors: Annotated[np.ndarray, "float64[A]"]
+    """the network's priors at the root"""
+    base: Annotated[np.ndarray, "float64[A]"]
+    """of sequential halving, as in :mod:`engine.search.root_targets`"""
+    left: Annotated[np.ndarray, "uint8[A]"]
+    """likewise"""
+    goal: Annotated[np.ndarray, "int64[2]"]
+    """likewise: visits at the end of the round; moves drawn"""
+
+
+class Work(NamedTuple):
+    """What a thread works on; all of it is overwritten."""
+
+    position: Position
+    filter: np.ndarray
+    """uint8[1, L]: 1 = the root may choose the point"""
+    policy: np.ndarray
+    """float64[A]"""
+    noise: np.ndarray
+    """float64[A]"""
+    symmetries: np.ndarray
+    """int16[8, A]: :func:`engine.features.symmetry.symmetry_table`; this is only read"""
+
+
+def new_searches(size: int, slots: int, capacity: int, visits: int, draws: int = 0) -> Searches:
+    """Searches that have not begun.
+
+    Args:
+        capacity: moves of a game.
+        visits: of a root, those of a kept subtree included. A playout adds one node at most, and what is dropped is
+            taken apart before a row is refused.
+        draws: positions drawn from the tree of a search.
+    """
+    moves = size * size + 1
+    lengths = {
+        "A": moves, "L": moves, "M": META_FIELDS, "nodes": visits + 2, "buckets": 0,
+        "edges": EDGES_PER_VISIT * visits + (2 << moves.bit_length()),
+    }  # fmt: skip
+    forest = allocate(Tree, slots, **lengths)
+    forest.point[:] = new_tree(size).point
+    leaves = allocate(Batch, slots, K=1, A=moves, D=MAX_DEPTH, B=0)
+    drawn = allocate(DrawnPositions, slots, D=draws * capacity)
+    return allocate(Searches, slots, forest=forest, leaves=leaves, drawn=drawn, A=moves, CAP=capacity)
+
+
+def new_work(size: int, capacity: int) -> Work:
+    """Memory for a thread that plays games of up to ``capacity`` moves."""
+    moves = size * size + 1
+    every_move = np.ones((1, cell_count(size)), np.uint8)
+    position = new_position(size, capacity + MAX_DEPTH + 1)
+    return Work(position, every_move, np.zeros(moves), np.zeros(moves), symmetry_table(size))
+
+
+def new_tuning(c_puct: float, fpu_reduction: float, score_weight: float = 0.0) -> Tuning:
+    """Selection by the network's values, and its scores where they count, one leaf at a time."""
+    return Tuning(
+        c_puct=c_puct, c_puct_growth=0.0, fpu_reduction=fpu_reduction, score_weight=score_weight, rollout_weight=0.0,
+        virtual_visits=1, virtual_loss=0.0, expand_after=0, is_plain=score_weight == 0.0,
+    )  # fmt: skip
+
+
+@kernel
+def clear_searches(searches, slots):
+    """Forget the searches of earlier games of some slots (int64[K])."""
+    for k in range(len(slots)):
+        slot = slots[k]
+        searches.kind[slot], searches.drawn.n_positions[slot], searches.row_surprise[slot] = NONE, 0, -1.0
+        clear(row_of(searches.forest, slot))
+
+
+@kernel
+def _begin_search(table, searches, config, slot):
+    """Say what kind of search comes next; its tree is there, as far as it is kept."""
+    share = config.full_share * config.decided_share if _is_decided(table, slot) else config.full_share
+    kind = FULL if next_unit(table.states[slot]) < share else FAST
+    is_early = table.boards.meta[slot, META_N_MOVES] < searches.early[slot]
+    searches.kind[slot] = EARLY if is_early else kind
+    searches.is_prepared[slot] = 0
+    if searches.kind[slot] == FULL and config.candidates > 0:
+        # Sequential halving needs all of its visits.
+        clear(row_of(searches.forest, slot))
+
+
+@kernel
+def _is_decided(table, slot):
+    """Whether the latest values of both sides, the number that resignation looks at, say that the same one wins."""
+    black, white = np.float32(1.0), np.float32(1.0)
+    recent = table.recent[slot]
+    for i in range(recent.shape[1]):
+        # The least of each side's values, taken for Black and for White.
+        black = min(black, recent[0, i], -recent[1, i])
+        white = min(white, -recent[0, i], recent[1, i])
+    return max(black, white) > DECIDED
+
+
+@kernel
+def advance_searches(table, searches, player, config, tuning, filled, work, cache, scratch, planes, globals_):
+    """Take every game that is ready for a player to the next leaf that its network must evaluate, to the other player's
+    turn or to the game's end.
+
+    Args:
+        player: 0 or 1.
+        filled: rows of the request filled before.
+        cache: :class:`engine.inference.cache.Cache`.
+        scratch: the encoder's working memory.
+        planes, globals_: rows of the request, float32[R, C, N, N] and float32[R, G].
+    Returns:
+        int: rows filled now.
+    """
+    for slot in range(len(table.numbers)):
+        if is_ready(table, slot) and player_of(table, slot) == player:
+            rest = (planes[filled:], globals_[filled:])
+            if _advance(table, searches, player, config, tuning, slot, work, cache, scratch, rest[0], rest[1]):
+                table.request_row[slot] = filled
+                filled += 1
+    return filled
+
+
+@kernel
+def _advance(table, searches, player, config, tuning, slot, work, cache, scratch, planes, globals_):
+    """:func:`advance_searches` for one game, into the first slot; whether it waits for a leaf."""
+    tree, leaf = row_of(searches.forest, slot), row_of(searches.leaves, slot)
+    position = position_of(table.boards, slot)
+    meta = tree.meta
+    while table.endings[slot] == 0 and player_of(table, slot) == player:
+        if searches.kind[slot] == NONE:
+            _begin_search(table, searches, config, slot)
+        is_open = tree.state[meta[META_ROOT]] == EXPANDED
+        if is_open and searches.is_prepared[slot] == 0:
+            _prepare_root(table, searches, config, tree, slot, work)
+        kind = searches.kind[slot]
+        wanted = 1 if kind == EARLY else config.visits if kind == FULL else config.fast_visits
+        if is_open and (meta[META_ROOT_VISITS] >= wanted or meta[META_FULL] == 1):
+            _end_search(table, searches, config, tuning, tree, slot, position, work)
+            continue
+        forced = _forced(searches, config, tuning, tree, slot, position.board.meta[META_SIZE]) if is_open else NONE
+        if forced != NONE:
+            work.filter[0, :] = 0
+            work.filter[0, tree.move[forced]] = 1
+        found = select(tree, leaf, 1, tuning, work.filter, forced != NONE)
+        if forced != NONE:
+            work.filter[0, :] = 1
+        if found == 0:
+            # No room is left: the search ends with the visits it has.
+            meta[META_FULL] = 1
+            continue
+        asked = prepare_for_network(
+            position, work.position, leaf, 1, cache, scratch, np.uint64(config.seed), True, planes, globals_
+        )
+        if asked == 1:
+            return True
+        rank_moves(leaf, 1, 1.0)
+        complete(tree, leaf, 1, 0.0, True, False)
+    return False
+
+
+@kernel
+def _prepare_root(table, searches, config, tree, slot, work):
+    """Note the network's priors at the root, leave sensible moves alone, and explore in a full search."""
+    searches.is_prepared[slot] = 1
+    position, priors, is_full = position_of(table.boards, slot), searches.priors[slot], searches.kind[slot] == FULL
+    read_priors(tree, position.board.meta[META_SIZE], priors)
+    is_bound = position.meta[META_N_MOVES] < config.sensible_moves
+    if is_bound:
+        _leave_sensible(position, priors)
+    if is_full and config.candidates > 0:
+        width = min(config.candidates, config.visits - 1)
+        drawn = draw_candidates(
+            tree, priors, config.policy_temperature, width, table.states[slot], searches.base[slot], searches.left[slot]
+        )
+        searches.goal[slot, 0], searches.goal[slot, 1] = 0, drawn
+        cool(priors, config.policy_temperature, _temperature(config, position), searches.base[slot])
+        return
+    explores = is_full and (config.noise > 0.0 or config.policy_temperature != 1.0)
+    if not explores and not is_bound:
+        return
+    copy_items(work.policy, priors, len(priors))
+    if explores:
+        temper(work.policy, config.policy_temperature)
+    if explores and config.noise > 0.0:
+        mix_dirichlet(work.policy, config.noise, config.concentration, table.states[slot], work.noise)
+    write_priors(tree, work.policy, searches.leaves.prior_codes[slot, 0])
+
+
+@kernel
+def _leave_sensible(position, priors):
+    """Take the priors of suicide, of own eyes and of a pass away, normalised; a pass stays where nothing else would.
+
+    Args:
+        priors: float64[A], in place.
+    """
+    board, total = position.board, 0.0
+    points = len(priors) - 1
+    for index in range(points):
+        point = point_of(index, board.meta[META_SIZE])
+        if priors[index] > 0.0 and not is_sensible(board, point, position.meta[META_TO_MOVE]):
+            priors[index] = 0.0
+        total += priors[index]
+    priors[points] = 0.0 if total > 0.0 else 1.0
+    for index in range(points):
+        priors[index] /= max(total, 1e-300)
+
+
+@kernel
+def _forced(searches, config, tuning, tree, slot, size):
+    """The edge that the root must take, whatever PUCT prefers; NONE = as PUCT prefers."""
+    if searches.kind[slot] != FULL:
+        return NONE
+    if config.candidates > 0:
+        return next_candidate(
+            tree, size, tuning, searches.base[slot], searches.left[slot], searches.goal[slot, 1],
+            config.visits - 1, searches.goal[slot], config.sigma_scale,
+        )  # fmt: skip
+    return forced_edge(tree, config.forced) if config.forced > 0.0 else NONE
+
+
+@kernel
+def _end_search(table, searches, config, tuning, tree, slot, position, work):
+    """Note what a search has found, and play its move or resign."""
+    kind, state, chosen = searches.kind[slot], table.states[slot], NONE
+    searches.kind[slot] = NONE
+    if kind == FULL and config.draws > 0:
+        draw_positions(searches.drawn, slot, tree, position, config.draws, state)
+    if kind != EARLY:
+        chosen, value = _find_move(table, searches, config, tuning, tree, slot, kind == FULL, position, work)
+        if is_resigned(table, config, slot, value):
+            table.endings[slot] = RESIGNED
+            return
+    if chosen == NONE:
+        chosen = draw(searches.priors[slot], state)
+    point = point_of(chosen, position.board.meta[META_SIZE])
+    play_move(position, point, position.meta[META_TO_MOVE])
+    table.endings[slot] = how_it_ended(position, config.limit)
+    if table.endings[slot] == 0:
+        _keep_tree(config, tree, point)
+
+
+@kernel
+def _keep_tree(config, tree, point):
+    """Make the position after a move the root; begin anew where there is nothing to keep."""
+    edge = follow(tree, tree.meta[META_ROOT], point)
+    is_known = edge != NONE and tree.child[edge] != NONE
+    if config.keep_tree and tree.meta[META_FULL] == 0 and is_known and tree.state[tree.child[edge]] == EXPANDED:
+        advance_root(tree, edge)
+    else:
+        clear(tree)
+
+
+@kernel
+def _find_move(table, searches, config, tuning, tree, slot, is_full, position, work):
+    """Policy index of the move to play, NONE without any visits, and the value; a full search's row is noted."""
+    size = position.board.meta[META_SIZE]
+    halves = is_full and config.candidates > 0
+    factor, value = config.forced if is_full and not halves else 0.0, node_value(tree, tree.meta[META_ROOT], 0.0)
+    if visit_target(tree, size, tuning, factor, searches.priors[slot], work.policy) <= 0.0:
+        return NONE, value
+    if halves:
+        improved_policy(
+            tree, size, tuning, searches.priors[slot], config.policy_temperature, config.sigma_scale, work.policy
+        )
+        value = improved_value(tree, size, work.policy)
+    if is_full:
+        _note_row(searches, slot, position.meta[META_N_MOVES], value, work.policy, halves)
+    if halves:
+        return best_candidate(tree, size, tuning, searches.base[slot], searches.left[slot], config.sigma_scale), value
+    temperature, most = _temperature(config, position), 0.0
+    for index in range(len(work.policy)):
+        most = max(most, work.policy[index])
+    for index in range(len(work.policy)):
+        if work.policy[index] > 0.0:
+            work.policy[index] = (work.policy[index] / most) ** (1.0 / temperature)
+    return draw(work.policy, table.states[slot]), value
+
+
+@kernel
+def _temperature(config, position):
+    """What moves are drawn with now."""
+    fading = 0.5 ** (position.meta[META_N_MOVES] / config.half_life)
+    return config.final_temperature + (config.temperature - config.final_temperature) * fading
+
+
+@kernel
+def _note_row(searches, slot, ply, value, target, is_share):
+    """Keep the target of a full search: visits, or probabilities that are shares of 1."""
+    policy, most, total = searches.row_policy[slot, ply], 0.0, 0.0
+    for index in range(len(target)):
+        most = max(most, target[index])
+    for index in range(len(target)):
+        policy[index] = np.uint16(target[index] / most * LARGEST + 0.5) if is_share else np.uint16(target[index])
+        total += policy[index]
+    surprise = 0.0
+    for index in range(len(target)):
+        if policy[index] > 0:
+            share = policy[index] / total
+            surprise += share * math.log(share / max(searches.priors[slot, index], 1e-12))
+    searches.row_value[slot, ply] = value
+    searches.row_surprise[slot, ply] = max(surprise, 0.0)
+
+
+@kernel
+def back_up_results(table, searches, player, work, policy, value, score, has_score, cache):
+    """Back a network's results up: one leaf of each game that waits for it.
+
+    Args:
+        player: whose network it is, 0 or 1.
+        policy, value, score: outputs of the request: float32[R, A], float32[R] and float32[R].
+        has_score: the network has a score head.
+        cache: gets the results.
+    """
+    for slot in range(len(table.numbers)):
+        row = table.request_row[slot]
+        if row >= 0 and player_of(table, slot) == player:
+            leaf = row_of(searches.leaves, slot)
+            outputs = (policy[row:], value[row:], score[row:])
+            take_results(leaf, 1, work.symmetries, outputs[0], outputs[1], outputs[2], True, has_score, cache)
+            rank_moves(leaf, 1, 1.0)
+            complete(row_of(searches.forest, slot), leaf, 1, 0.0, True, False)
+            table.request_row[slot] = -1
+
+
+@kernel
+def draw_positions(drawn, slot, tree, position, draws, state):
+    """Keep the root of a search that has ended, and others of its tree, every visit as probable.
+
+    Finished games, what is deeper than ``DEEPEST`` and what no record could hold are left out.
+
+    Args:
+        position: of the root.
+        draws: positions to keep, at most; the first is the root.
+        state: the game's random state.
+    """
+    for i in range(min(draws, drawn.path.shape[1] - drawn.n_positions[slot])):
+        row = drawn.n_positions[slot]
+        depth = _walk(tree, drawn.path[slot, row], state) if i > 0 else 0
+        if depth != NONE and position.meta[META_N_MOVES] + depth < MAX_MOVES:
+            drawn.ply[slot, row], drawn.depth[slot, row] = position.meta[META_N_MOVES], depth
+            drawn.n_positions[slot] = row + 1
+
+
+@kernel
+def _walk(tree, path, state):
+    """Go to where one visit of the root, any as probable, ended; returns the moves on the way there, or NONE."""
+    node, depth = tree.meta[META_ROOT], 0
+    while True:
+        first, visits = tree.first_edge[node], 0
+        for edge in range(first, first + tree.n_edges[node]):
+            visits += edge_visits(tree, edge)
+        # One visit of a node is its own evaluation.
+        left = next_below(state, visits + 1)
+        if left == visits:
+            return NONE if depth == 0 or tree.state[node] == TERMINAL else depth
+        if depth == len(path):
+            return NONE
+        edge = first
+        while left >= edge_visits(tree, edge):
+            left -= edge_visits(tree, edge)
+            edge += 1
+        path[depth] = tree.move[edge]
+        node, depth = tree.child[edge], depth + 1
