@@ -7,17 +7,17 @@ from engine.config import SessionOptions
 from gtp.protocol import CommandError, Registry
 
 if TYPE_CHECKING:
-    from engine.play.early import EarlyKeeper
-    from engine.play.keeper import GameKeeper
+    from engine.play.early import EarlySession
+    from engine.play.game_session import GameSession
     from engine.play.player import Player
 
 
 class Host:
     """Handed to every command.
 
-    Commands that need the player wait for it. Those that only change the game or its clock are answered at once, by a
-    keeper that needs no board; those that need a board wait for its kernels alone. The player takes the game over.
-    Threads: :attr:`player`, :attr:`keeper` and :attr:`record` in the command thread only, the methods in any.
+    Commands that need the player wait for it. Those that only change the game or its clock are answered at once, by an
+    early session that needs no board; those that need a board wait for its kernels alone. The player takes over.
+    Threads: :attr:`player`, :attr:`game_session` and :attr:`record` in the command thread only, the methods in any.
     """
 
     def __init__(self, commands: Registry, name: str = SessionOptions.name) -> None:
@@ -38,9 +38,9 @@ class Host:
         self._changed = threading.Condition()
         """told when a command is interrupted, or loading has ended"""
         self._loaded = threading.Event()
-        self._early: EarlyKeeper | None = None
+        self._early: EarlySession | None = None
         """keeps the game until the player has been loaded; None once the player has it"""
-        self._board: GameKeeper | None = None
+        self._board: GameSession | None = None
         """likewise, with a board, from the first command on that needed one"""
         self._has_record = threading.Event()
         """there is something that keeps the game, or never will be"""
@@ -73,7 +73,7 @@ class Host:
         return self.player if self._loaded.is_set() else None
 
     @property
-    def keeper(self) -> "GameKeeper":
+    def game_session(self) -> "GameSession":
         """What keeps the game, with a board: the player if there is one by now.
 
         Raises:
@@ -84,7 +84,7 @@ class Host:
         return board or self.player
 
     @property
-    def record(self) -> "EarlyKeeper | GameKeeper":
+    def record(self) -> "EarlySession | GameSession":
         """What takes changes of the game and its clock: at once, before there is a board.
 
         Raises:
@@ -94,15 +94,15 @@ class Host:
         early = None if self._loaded.is_set() else self._board or self._early
         return early or self.player
 
-    def _board_of_early(self) -> "GameKeeper | None":
+    def _board_of_early(self) -> "GameSession | None":
         """The game so far on a board, whose kernels are imported and compiled for it; None once the player has it."""
         if self._board is None and self._early is not None:
-            from engine.play.keeper import begun
+            from engine.play.game_session import begun
 
             self._board = begun(self._early)
         return self._board
 
-    def begin(self, early: "EarlyKeeper") -> None:
+    def begin(self, early: "EarlySession") -> None:
         """The player is still being loaded; until then this keeps the game."""
         self._early = early
         self._has_record.set()

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from engine.config import SearchOptions
     from engine.inference.server import InferenceServer
     from engine.insight.analyses import Analyses
-    from engine.play.assembly import Loader
-    from engine.play.early import EarlyKeeper
+    from engine.play.early import EarlySession
+    from engine.play.factory import Loader
     from engine.play.player import Player
 
 OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
@@ -51,7 +51,7 @@ class PlayerSettings:
     network: NetworkPath | None
     """what ``setup.weights`` means: a file, or policy and value network; None = rollouts alone"""
     load: "Loader | None" = None
-    """as for :func:`engine.play.assembly.load_parts`"""
+    """as for :func:`engine.play.factory.load_parts`"""
 
 
 def greet() -> None:
@@ -72,7 +72,7 @@ def calm_openmp() -> None:
         os.environ.setdefault(name, value)
 
 
-def load_player(settings: PlayerSettings, begin: "Callable[[EarlyKeeper], None]" = lambda early: None) -> "Player":
+def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]" = lambda early: None) -> "Player":
     """Import what plays, load the network and use everything once; shows what takes long.
 
     Kernels that no earlier start has compiled are compiled by several processes. What is needed only where a game ends
@@ -86,14 +86,14 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlyKeeper], None]"
         ValueError: a setting cannot be used; one clear line.
     """
     from engine.nets.files.header import expected_input
-    from engine.play.early import EarlyKeeper
+    from engine.play.early import EarlySession
 
     setup, expected = settings.setup, expected_input(settings.network)
     # A network that was named plays, or nothing does.
     any_size = setup.weights == DEFAULT
     if any_size or settings.network is None or expected:
         sizes = None if any_size or expected is None else expected.sizes
-        begin(EarlyKeeper(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
+        begin(EarlySession(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
     with compiling_ahead(expected.encoder if expected else "") as ahead:
         from engine.play.player import Player
 
@@ -245,7 +245,7 @@ def load_analysing(options: "SearchOptions", network: NetworkPath | None, device
     expected = expected_input(network)
     with compiling_ahead(expected.encoder if expected else "") as ahead:
         from engine.insight.analyses import Analyses, positions_at_once
-        from engine.play.assembly import load_parts, new_server
+        from engine.play.factory import load_parts, new_server
 
         ahead.compile_first()
         parts = load_parts(options, network, device)

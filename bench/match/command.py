@@ -22,11 +22,11 @@ from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import to_vertex
 from engine.go.rules import RULE_SETS, rules_named
-from engine.system.crew import Here
+from engine.system.executor import LocalExecutor
 from engine.system.files import alone_in
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Number, Whole, parsed
-from gtp.cli.options import CrewOptions, ray_options
+from gtp.cli.options import ExecutorOptions, ray_options
 from gtp.cli.terminal import one_line_errors
 
 
@@ -100,7 +100,7 @@ OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played tw
 @ray_options
 @kept
 def command(
-    folder: Path | None, json_path: Path | None, sprt: Hypotheses | None, concurrency: int, crew: CrewOptions,
+    folder: Path | None, json_path: Path | None, sprt: Hypotheses | None, concurrency: int, executor: ExecutorOptions,
     **chosen: Any,
 ) -> None:  # fmt: skip
     """Let two GTP engines play a match, and print the Elo difference.
@@ -120,9 +120,9 @@ def command(
             if folder:
                 stack.enter_context(alone_in(folder))
             found = MatchFolder(folder, _settings_of(match))
-            is_away = crew.ray and found.missing(match.games)
+            is_remote = executor.ray and found.missing(match.games)
             # A game may take hours: none waits at an actor while another has nothing to do.
-            away = crew.open(stack, chunk=1, at_once=concurrency, waiting=0) if is_away else None
+            remote = executor.open(stack, chunk=1, at_once=concurrency, waiting=0) if is_remote else None
 
         def play(board: Scoreboard) -> None:
             def on_move(number: int, moves: int) -> None:
@@ -130,7 +130,7 @@ def command(
 
             # No more threads of this process than games.
             few = replace(match, at_once=min(concurrency, max(1, len(board.missing))), on_move=on_move)
-            board.play(away or Here(), match if away else few, board.missing, is_told=True)
+            board.play(remote or LocalExecutor(), match if remote else few, board.missing, is_told=True)
 
         play_and_report(found, match.games, json_path, sprt, play)
 

@@ -1,8 +1,8 @@
 """Games between two GTP engines: who moves, what is legal, the clocks, how they end, and the engines of many in a row.
 
-Start at :func:`play_game` for one game and at :class:`Match` for the job of a crew, which may be other processes: the
-process that plays a game starts its engines, which stay for the next game, and starts one anew that broke down. An
-engine loses by resigning, by an illegal move, by refusing a legal one, by overstepping
+Start at :func:`play_game` for one game and at :class:`Match` for the job of an executor, which may be other processes:
+the process that plays a game starts its engines, keeps them for the next game, and restarts one that crashed. An engine
+loses by resigning, by an illegal move, by refusing a legal one, by overstepping
 its clock, by not answering and by breaking down; the record says which. The project's own board decides under the
 match's rules what is legal, or a third engine, the referee, if there is one. After two passes both players and the
 referee are asked for the score: the referee's counts, without one both players must name the same winner, and one that
@@ -27,7 +27,7 @@ from engine.go.notation import color_letter, color_word
 from engine.go.rules import rules_named
 from engine.go.scoring import result_text
 from engine.play.clock import NO_CLOCK, TimeSettings
-from engine.system.crew import Done, Files
+from engine.system.executor import Done, Files
 
 POLL_S = 0.2
 REFEREE = 0
@@ -332,7 +332,7 @@ def untold(game: int, moves: int) -> None:
 
 @dataclass(frozen=True)
 class Match:
-    """Who plays whom, and how; the job of a crew, see :class:`engine.system.crew.Job`."""
+    """Who plays whom, and how; the job of an executor, see :class:`engine.system.executor.Job`."""
 
     first: str
     second: str
@@ -357,7 +357,7 @@ class Match:
 
 
 class MatchWorker:
-    """Plays games, some at once. See :class:`engine.system.crew.Worker`."""
+    """Plays games, some at once. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, match: Match, stack: ExitStack) -> None:
         """Start nothing yet; ``stack`` ends the engines."""
@@ -370,7 +370,7 @@ class MatchWorker:
             self._free.put(engines)
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.Worker.do`: a line of ``games.jsonl`` each; games count from 1.
+        """See :meth:`engine.system.executor.Worker.do`: a line of ``games.jsonl`` each; games count from 1.
 
         Raises:
             MatchError, EngineError: the match cannot go on.

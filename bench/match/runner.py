@@ -13,7 +13,7 @@ from bench.match.folder import ROLES, GameRecord, MatchFolder, read_record
 from bench.match.gtp_client import EngineError
 from bench.match.play import POLL_S, MatchError
 from bench.match.summary import Hypotheses, SequentialTest, render, summarise, to_json
-from engine.system.crew import Crew, Done, Job
+from engine.system.executor import Done, Executor, Job
 from engine.system.files import written_whole
 from gtp.cli.arguments import NewFile
 from gtp.cli.terminal import INTERRUPTED, progress_bar, say
@@ -34,7 +34,7 @@ class Scoreboard:
         """Whether no further game is needed: a sequential test has accepted one of its hypotheses."""
         return self._test is not None and self._test.accepted is not None
 
-    def play(self, crew: Crew, job: Job, numbers: Iterable[int], is_told: bool) -> None:
+    def play(self, executor: Executor, job: Job, numbers: Iterable[int], is_told: bool) -> None:
         """Play what is missing; every finished game goes to the folder, once.
 
         Args:
@@ -58,7 +58,7 @@ class Scoreboard:
             if self.is_decided:
                 stopped.set()
 
-        crew.work(job, {}, takewhile(lambda _: not stopped.is_set(), numbers), take, stopped, lambda: None, POLL_S)
+        executor.work(job, {}, takewhile(lambda _: not stopped.is_set(), numbers), take, stopped, lambda: None, POLL_S)
 
     def show(self, words: str = "", finished: int = 0) -> None:
         """Show the score and some words behind it; count games that have been finished."""

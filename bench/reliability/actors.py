@@ -19,10 +19,10 @@ import pytest
 
 from bench.reliability.campaign import Outcome, Part
 from bench.reliability.kills import played
-from bench.speed.crew import AT_ONCE, SleepingJob
+from bench.speed.executors import AT_ONCE, SleepingJob
 from engine.selfplay.bulk import BulkPlay, BulkWorker
-from engine.system.crew import Away, Files
-from gtp.cli.options import CrewOptions
+from engine.system.executor import Execution, Files
+from gtp.cli.options import ExecutorOptions
 
 ACTORS, KILLS, GAMES_PER_KILL = 16, 200, 24
 TABLE, BATCH_S = 4, 0.02
@@ -50,14 +50,14 @@ class NotedJob:
 
 
 def _play(
-    job: SleepingJob, out: Path, games: int, away: Away | None = None,
+    job: SleepingJob, out: Path, games: int, execution: Execution | None = None,
     report: Callable[[int], None] = lambda count: None,
 ) -> None:  # fmt: skip
     """Play games in bulk, or have them played."""
     with ExitStack() as stack:
         play = BulkPlay([job.server(stack)], job.plan, NETWORK, out)
         stack.callback(play.close)
-        play.run(games, job.games, AT_ONCE, lambda: report(play.games), 0.05, away)
+        play.run(games, job.games, AT_ONCE, lambda: report(play.games), 0.05, execution)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -83,9 +83,9 @@ def test_kills(actors: int, amount: int, folder: Path, outcome: Outcome) -> None
 
     job = SleepingJob(TABLE, BATCH_S)
     with ExitStack() as stack:
-        crew = CrewOptions("local", actors).open(stack, TABLE, AT_ONCE)
-        away = Away(crew, NotedJob(job, str(folder / "pids")), {})
-        _play(job, folder / "killed", games, away, report)
+        executor = ExecutorOptions("local", actors).open(stack, TABLE, AT_ONCE)
+        execution = Execution(executor, NotedJob(job, str(folder / "pids")), {})
+        _play(job, folder / "killed", games, execution, report)
     faults, expected, found = outcome.faults, played(folder / "alone"), played(folder / "killed")
     numbers = Counter(number for number, _ in found)
     if lost := games - len(numbers):

@@ -33,7 +33,7 @@ from gtp.startup import calm_openmp, compile_progress
 if TYPE_CHECKING:
     from engine.go.position import Position
     from engine.inference.server import InferenceServer
-    from engine.play.assembly import Parts
+    from engine.play.factory import Parts
 
 POSITIONS = 5
 WARM_UP = 0.25
@@ -133,12 +133,12 @@ def settings_to_try(
     Args:
         evaluators, threads, batches: numbers to try; none = what suits the device.
     """
-    merges = bool(parts.networks) and parts.networks[0].merges
-    if parts.networks and not merges:
+    batches_requests = bool(parts.networks) and parts.networks[0].batches_requests
+    if parts.networks and not batches_requests:
         evaluators, threads = evaluators or counts(cores), threads or (1,)
     else:
-        evaluators, threads = (0,), threads or counts(min(cores, MOST_WORKERS) if merges else cores)
-    batches = batches or (GPU_BATCHES if merges else CPU_BATCHES)
+        evaluators, threads = (0,), threads or counts(min(cores, MOST_WORKERS) if batches_requests else cores)
+    batches = batches or (GPU_BATCHES if batches_requests else CPU_BATCHES)
     tried = (Setting(*one) for one in itertools.product(evaluators, threads, batches))
     return list(dict.fromkeys((in_force(parts), *tried)))
 
@@ -149,7 +149,7 @@ def in_force(parts: "Parts") -> Setting:
 
     network = parts.networks[0] if parts.networks else None
     options = resolved(parts.options, network)
-    with_evaluators = network is not None and not network.merges
+    with_evaluators = network is not None and not network.batches_requests
     return Setting(options.evaluators if with_evaluators else 0, options.threads, options.batch)
 
 
@@ -186,7 +186,7 @@ def measure(
         RuntimeError: the network failed.
     """
     from bench.speed.subjects import middle_games
-    from engine.play.assembly import new_server
+    from engine.play.factory import new_server
 
     server, evaluators = None, None
     with ExitStack() as stack:
@@ -260,7 +260,7 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
     with one_line_errors(RuntimeError):
         player = player_from(ctx, config, values | {"weights": weights, "device": device, "size": size})
         size, network = player.setup.size, player.network
-        from engine.play.assembly import load_parts
+        from engine.play.factory import load_parts
 
         with compile_progress():
             parts = load_parts(player.search, network, device)

@@ -13,7 +13,7 @@ from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.geometry import BLACK, PASS
 from engine.go.position import META_TO_MOVE, legal_moves
 from engine.go.random import seed_state
-from engine.play.assembly import shipped_patterns
+from engine.play.factory import shipped_patterns
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.model import Patterns
 from engine.rollout.patterns import all_states

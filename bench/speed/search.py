@@ -70,7 +70,7 @@ def _answer(planes, globals_, value):
 class InstantServer(InferenceServer):
     """An inference server without threads: it answers in the caller's."""
 
-    merges = False
+    batches_requests = False
     evaluators = 1
     evaluations = 0
 

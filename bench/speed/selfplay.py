@@ -22,18 +22,18 @@ from bench.speed.subjects import evaluation_works, made_network, network_options
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
+from engine.selfplay.game_distribution import GameDistribution, Komi
 from engine.selfplay.games import GameBatch, Player, batches_for
 from engine.selfplay.plan import BulkOptions, setups_of
 from engine.selfplay.search_games import SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.variety import Komi, Variety
-from engine.system.crew import SharedNumbers
+from engine.system.executor import SharedNumbers
 from gtp.cli.bulk import AT_ONCE
 from weights import DEFAULT
 
 WAIT_S = 0.01
 SEARCH_CACHE_MIB = 64
-VARIETY = Variety(((RULE_SETS["chinese"], 1.0),), ((Komi(), 1.0),), ((1.0, 1.0),))
+VARIETY = GameDistribution(((RULE_SETS["chinese"], 1.0),), ((Komi(), 1.0),), ((1.0, 1.0),))
 
 
 @bench("parts to cut it into", 60.0)
@@ -46,7 +46,7 @@ def command(
     """Speed of games in bulk: one JSON line a figure. The network alone, policies and searches share the time."""
     for name in names:
         network, _ = made_network(name, device, bits)
-        batch = at_once or AT_ONCE["gpu" if network.merges else "cpu"]
+        batch = at_once or AT_ONCE["gpu" if network.batches_requests else "cpu"]
         for size in filter(network.spec.plays, sizes):
             click.echo(f"measuring {name}/{size}", err=True)
             yield from _figures(f"{name}/{size}", network, size, batch, threads, timing)

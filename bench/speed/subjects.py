@@ -23,7 +23,7 @@ from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.runner import Runner, new_runner
 from engine.nets.files.read import forward_flops, read_network
 from engine.nets.on_device import choose_device
-from engine.play.assembly import shipped_patterns
+from engine.play.factory import shipped_patterns
 from engine.rollout.policy import begin, clear_responses, draw, follow, list_responses, new_weights
 from engine.rollout.softmax import Candidates, new_candidates
 from engine.system.jit import kernel
@@ -116,7 +116,7 @@ def new_runners(
         threads: evaluators on the CPU; 0 = one a core.
         new: makes one.
     """
-    return [new(network) for _ in range(FLIGHTS if network.merges else threads or core_count())]
+    return [new(network) for _ in range(FLIGHTS if network.batches_requests else threads or core_count())]
 
 
 def evaluation_works(network: TorchNetwork, runners: Sequence[Runner], size: int, batch: int) -> list[Work]:

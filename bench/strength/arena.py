@@ -35,7 +35,7 @@ from engine.play.clock import NO_CLOCK
 from engine.play.resignation import Resignation
 from engine.search.choosing import choose
 from engine.search.stoppers import SearchLimits
-from engine.system.crew import Done, Files, Here, Job
+from engine.system.executor import Done, Files, Job, LocalExecutor
 from engine.system.files import alone_in, sha256_of
 from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT, files_of, find_network
@@ -89,7 +89,7 @@ def missing_pairs(arena: Arena, folder: MatchFolder, missing: Sequence[int]) -> 
 
 @dataclass(frozen=True)
 class PairsJob:
-    """Pairs of games as numbered work. See :class:`engine.system.crew.Job`."""
+    """Pairs of games as numbered work. See :class:`engine.system.executor.Job`."""
 
     arena: Arena
     pairs: dict[int, Pair]
@@ -101,14 +101,14 @@ class PairsJob:
 
 
 class PairPlayer:
-    """Plays pairs of games of one arena, some at once. See :class:`engine.system.crew.Worker`."""
+    """Plays pairs of games of one arena, some at once. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, job: PairsJob, networks: Networks):
         self.threads = job.at_once
         self._arena, self._pairs, self._networks = job.arena, job.pairs, networks
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.Worker.do`: a line of ``games.jsonl`` for each missing game of a pair."""
+        """See :meth:`engine.system.executor.Worker.do`: a line of ``games.jsonl`` for each missing game of a pair."""
         for index in numbers:
             pair = self._pairs[index]
             opening: Sequence[int] | None = pair.opening
@@ -153,7 +153,7 @@ class PairPlayer:
 
 
 class Processes:
-    """Processes of this machine, each with its share of the work. See :class:`engine.system.crew.Crew`."""
+    """Processes of this machine, each with its share of the work. See :class:`engine.system.executor.Executor`."""
 
     def __init__(self, count: int):
         self._count = count
@@ -162,7 +162,7 @@ class Processes:
         self, job: Job, files: Files, numbers: Iterator[int], take: Callable[[Done], None], stopped: threading.Event,
         report: Callable[[], None], every_s: float = 1.0,
     ) -> None:  # fmt: skip
-        """See :meth:`engine.system.crew.Crew.work`.
+        """See :meth:`engine.system.executor.Executor.work`.
 
         Raises:
             MatchError: a process could not go on; one line.
@@ -203,7 +203,7 @@ def _work(job: Job, numbers: list[int], results: Any) -> None:
             stopped.set()
 
     try:
-        Here().work(job, {}, iter(numbers), results.put, stopped, end_with_parent)
+        LocalExecutor().work(job, {}, iter(numbers), results.put, stopped, end_with_parent)
     except Exception as error:
         results.put(MatchError(f"{type(error).__name__}: {error}"))
 

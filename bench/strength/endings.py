@@ -27,7 +27,7 @@ from engine.go.geometry import BLACK, COLUMNS, EMPTY, from_vertex, on_board_poin
 from engine.go.scoring import area_owner, remove_dead, result_text
 from engine.go.seki import seki_points
 from engine.go.sgf import read_sgf
-from engine.play.assembly import shipped_tables
+from engine.play.factory import shipped_tables
 from engine.play.life_and_death import EndEstimate, chains_with
 from engine.play.player import Player
 from engine.records.games import Games, read_games

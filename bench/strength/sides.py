@@ -16,7 +16,7 @@ from engine.config.declaration import find_option, parse
 from engine.go.game import Game
 from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
-from engine.play.assembly import Parts, load_parts, new_server, owner_tables, parts_with
+from engine.play.factory import Parts, load_parts, new_server, owner_tables, parts_with
 from engine.search.choosing import choose
 from engine.search.move_filter import without
 from engine.search.search import Search

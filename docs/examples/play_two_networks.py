@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 
 from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, WHITE, other, to_vertex
-from engine.play.keeper import RESIGN
+from engine.play.game_session import RESIGN
 from engine.play.player import Player
 from weights import find_network
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from engine.config import SearchOptions
 from engine.go.game import Game
 from engine.go.geometry import to_vertex
-from engine.play.assembly import load_parts, new_server
+from engine.play.factory import load_parts, new_server
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 from engine.search.tree import META_ROOT, NONE, Tree

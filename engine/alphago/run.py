@@ -19,7 +19,7 @@ from typing import Any
 
 from engine.alphago.stages import Command, Plan, Stage
 from engine.config.declaration import core_count
-from engine.system.crew import StopOnSignal
+from engine.system.executor import StopOnSignal
 from engine.system.files import sha256_of, written_whole
 from engine.system.programs import start_child
 from engine.system.run_folder import refuse_foreign

@@ -68,7 +68,7 @@ class Device:
         now_s, busy_s = time.perf_counter(), []
         for positions, since_s in zip(self.running, self.since_s, strict=True):
             usual_s = positions * pace.seconds_per_position
-            if self.network.merges:
+            if self.network.batches_requests:
                 usual_s = max(usual_s, pace.seconds_per_call)
             taken_s = now_s - since_s
             busy_s.append(0.0 if not positions else usual_s - taken_s if taken_s < usual_s else taken_s)

@@ -40,7 +40,7 @@ from engine.system import one_line
 Reload = Callable[..., Network]
 """Loads the network anew on the device that is its argument; with ``reduced=False`` in 32 bits"""
 FLIGHTS = 2
-"""Batches in flight on a device that merges them"""
+"""Batches in flight on a device that batches requests"""
 WORTH = 0.5
 """A batch joins another one on its device when it is at least this share of its size."""
 
@@ -135,7 +135,7 @@ class InferenceServer:
             request.state = State.QUEUED
             self._queue.append(request)
             self.waiting += request.count
-            if self.merges or self._shared:
+            if self.batches_requests or self._shared:
                 self._changed.notify_all()
             else:
                 self._changed.notify()
@@ -217,7 +217,7 @@ class InferenceServer:
 
         A GPU makes its graphs for all numbers of positions that it may get.
         """
-        if self.merges:
+        if self.batches_requests:
             with self._changed:
                 self._shapes.append((size, planes, globals_))
                 self._changed.notify_all()
@@ -257,9 +257,9 @@ class InferenceServer:
         return self._devices[0].network
 
     @property
-    def merges(self) -> bool:
+    def batches_requests(self) -> bool:
         """Whether requests are merged into batches, as for a GPU; else each evaluator takes one at a time."""
-        return self.network.merges
+        return self.network.batches_requests
 
     @property
     def evaluators(self) -> int:
@@ -274,7 +274,7 @@ class InferenceServer:
     @property
     def seconds_per_evaluation(self) -> float:
         """Recent time in which a position that is asked for alone is evaluated: where requests are merged, a call's."""
-        return self.pace.seconds_per_call if self.merges else self.pace.seconds_per_position
+        return self.pace.seconds_per_call if self.batches_requests else self.pace.seconds_per_position
 
     @property
     def max_batch(self) -> int:
@@ -298,7 +298,7 @@ class InferenceServer:
 
     def _start(self, network: Network) -> None:
         """Add a device and its evaluators."""
-        evaluators = FLIGHTS if network.merges else self._cpu_threads
+        evaluators = FLIGHTS if network.batches_requests else self._cpu_threads
         device = Device(network, self._max_batch, evaluators, [len(self._shapes)] * evaluators)
         with self._changed:
             if self._closed is not None:
@@ -313,7 +313,7 @@ class InferenceServer:
 
     def _run(self, device: Device, index: int) -> None:
         """One evaluator: take what waits, evaluate, signal; until the server is closed or the device given up."""
-        if not device.network.merges:
+        if not device.network.batches_requests:
             torch.set_num_threads(1)
         served = runner = None
         while (requests := self._next(device, index)) is not None:
@@ -334,7 +334,7 @@ class InferenceServer:
                 self._note_prepared(device, index)
                 continue
             # A ValueError is the caller's fault, not the device's.
-            if error and self._reload and network.merges and not isinstance(error, ValueError):
+            if error and self._reload and network.batches_requests and not isinstance(error, ValueError):
                 self._requeue(requests)
                 self._replace(device, network, self._reload, error)
                 continue
@@ -360,7 +360,7 @@ class InferenceServer:
                 most = self._share_of(device)
                 since_s = since_s or time.perf_counter()
                 left_s = since_s + LINGER * self.pace.seconds_per_position - time.perf_counter()
-                if self._shared and not device.network.merges and self.waiting < most and left_s > 0.0:
+                if self._shared and not device.network.batches_requests and self.waiting < most and left_s > 0.0:
                     self._changed.wait(left_s)
                     continue
                 requests = self._take(device, most)
@@ -376,14 +376,14 @@ class InferenceServer:
 
     def _is_due(self, device: Device) -> bool:
         """Whether a device should take what waits now. The lock is held."""
-        if not self._queue or not device.network.merges:
+        if not self._queue or not device.network.batches_requests:
             return bool(self._queue)
         running = sum(device.running)
         return running == 0 or self.waiting >= min(WORTH * running, device.max_batch)
 
     def _share_of(self, device: Device) -> int:
         """Most positions for an evaluator to take now, but for those of a larger request. The lock is held."""
-        if device.network.merges:
+        if device.network.batches_requests:
             return device.max_batch
         in_flight = self.waiting + sum(device.running)
         return min(device.max_batch, -(-in_flight // device.evaluators))
@@ -396,7 +396,7 @@ class InferenceServer:
         """
         first = self._queue.popleft()
         taken, total = [first], first.count
-        if self._shared or (device.network.merges and not first.alone):
+        if self._shared or (device.network.batches_requests and not first.alone):
             while self._queue:
                 head = self._queue[0]
                 if (head.alone and not self._shared) or head.size != first.size or total + head.count > most:
@@ -413,7 +413,7 @@ class InferenceServer:
         with self._changed:
             if device.running[index]:
                 device.running[index] = 0
-                if device.network.merges and self._queue:
+                if device.network.batches_requests and self._queue:
                     self._changed.notify_all()
 
     def _note_limit(self, device: Device, limit: int) -> None:

@@ -25,10 +25,10 @@ from engine.go.game import Game
 from engine.go.position import Position
 from engine.go.rules import RULE_KOMI_X2
 from engine.inference.server import InferenceServer, NetworkFailed
-from engine.insight.raw_outputs import NOTHING, Glance, Glancing, score_stdev
+from engine.insight.raw_outputs import NOTHING, PositionOutput, PositionQuery, score_stdev
 from engine.nets.notices import say_once
-from engine.play.assembly import Parts, fitting, owner_tables, parts_with
 from engine.play.backend import show_board, warn_of_komi
+from engine.play.factory import Parts, fitting, owner_tables, parts_with
 from engine.play.score import root_ending
 from engine.search.endings import RootEnding
 from engine.search.memory import FREE_MIB, working_bytes
@@ -43,7 +43,7 @@ MOST_PARTS = 64
 """Sets of options whose parts are kept; clients that try settings out send ever new ones"""
 LEAST_MIB = 16
 """Memory for each of the positions that are searched at once; where there is less, they are fewer"""
-GLANCE_S = 0.5
+RAW_S = 0.5
 """How long the raw outputs are waited for where a job is cut short, and by a report of a search that goes on"""
 PATIENCE_S = 30.0
 """How long they are waited for at the end of a search, to which the network has answered"""
@@ -55,12 +55,12 @@ class Analysis(NamedTuple):
     """What is known of a position."""
 
     report: Report
-    glance: Glance
+    raw: PositionOutput
 
     @property
     def ownership_black(self) -> np.ndarray | None:
         """The search's ownership, or the network's; None = neither is known."""
-        return self.glance.ownership_black if self.report.ownership_black is None else self.report.ownership_black
+        return self.raw.ownership_black if self.report.ownership_black is None else self.report.ownership_black
 
     def score_stdev(self) -> float | None:
         """How far the final score may lie from the lead; None where ownership is not known."""
@@ -220,7 +220,7 @@ class Analyses:
         if server is not None:
             warn_of_komi(server.spec, task.position.rules[RULE_KOMI_X2] / 2)
         self._prepare(server, size)
-        glancing = Glancing(server, parts.encoder, task.position) if server and parts.encoder else None
+        query = PositionQuery(server, parts.encoder, task.position) if server and parts.encoder else None
         search = Search(_for_one(parts.options, server, active), server, parts.encoder, parts.patterns,
                         partial(owner_tables, parts))  # fmt: skip
         try:
@@ -230,9 +230,7 @@ class Analyses:
                 self._share_memory()
             fewest = size * size + 1 if task.every_prior else 0
             ending = root_ending(search, position, partial(owner_tables, parts))
-            watcher = Watcher(
-                partial(_tell, job, glancing, ending), task.interval_s, task.first_s, fewest, task.ownership
-            )
+            watcher = Watcher(partial(_tell, job, query, ending), task.interval_s, task.first_s, fewest, task.ownership)
             limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
             try:
                 report = search.run(limits, task.moves, watcher, wide_root_noise=task.options.wide_root_noise,
@@ -245,11 +243,11 @@ class Analyses:
                 if not report.visits:
                     job.fail(str(error))
                     return
-            job.tell(_analysis(report, _glance(job, glancing), ending) if report.visits else None, False)
+            job.tell(_analysis(report, _raw_output(job, query), ending) if report.visits else None, False)
         finally:
             search.close()
-            if glancing is not None:
-                glancing.abandon()
+            if query is not None:
+                query.abandon()
 
     def _share_memory(self) -> None:
         """Give each search that runs its part of the memory: there are more or fewer of them now. The lock is held."""
@@ -278,7 +276,7 @@ def positions_at_once(parts: Parts, wanted: int = 0) -> int:
     most = max(1, min(options.memory // LEAST_MIB, (max(FREE_MIB, options.memory) << 20) // beside))
     if wanted > most:
         say_once(f"{most} positions are searched at once, not {wanted}: --memory {options.memory} allows no more")
-    return min(most, wanted or AT_ONCE["gpu" if network is not None and network.merges else "cpu"])
+    return min(most, wanted or AT_ONCE["gpu" if network is not None and network.batches_requests else "cpu"])
 
 
 def shares(taken: Sequence[int], whole: int, at_once: int) -> list[int]:
@@ -304,24 +302,24 @@ def _for_one(options: SearchOptions, server: InferenceServer | None, active: int
     return replace(options, threads=threads).seeded()
 
 
-def _tell(job: Job, glancing: Glancing | None, ending: RootEnding, report: Report) -> None:
+def _tell(job: Job, query: PositionQuery | None, ending: RootEnding, report: Report) -> None:
     """A report during the search."""
     if not job.ended.is_set():
-        glance = NOTHING if glancing is None else glancing.outputs_within(GLANCE_S)
-        job.tell(_analysis(report, glance, ending), True)
+        raw = NOTHING if query is None else query.outputs_within(RAW_S)
+        job.tell(_analysis(report, raw, ending), True)
 
 
-def _analysis(report: Report, glance: Glance, ending: RootEnding) -> Analysis:
+def _analysis(report: Report, raw: PositionOutput, ending: RootEnding) -> Analysis:
     """What was found, with the count of the position where the game is at its end."""
-    return Analysis(ending.applied(report) if ending.matters(lambda: glance.ownership_black) else report, glance)
+    return Analysis(ending.applied(report) if ending.matters(lambda: raw.ownership_black) else report, raw)
 
 
-def _glance(job: Job, glancing: Glancing | None) -> Glance:
+def _raw_output(job: Job, query: PositionQuery | None) -> PositionOutput:
     """The raw outputs, where they come; a job that is cut short does not wait for them for long, none for ever."""
-    if glancing is None:
+    if query is None:
         return NOTHING
     try:
-        return glancing.outputs_unless(job.ended, time.perf_counter() + PATIENCE_S, GLANCE_S)
+        return query.outputs_unless(job.ended, time.perf_counter() + PATIENCE_S, RAW_S)
     except NetworkFailed as error:
         say_once(str(error))
         return NOTHING

@@ -15,8 +15,8 @@ from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes, new_ladder_scratch
 from engine.go.position import META_N_MOVES, Position, is_legal_move
 from engine.inference.server import NetworkFailed
-from engine.insight.raw_outputs import Glancing
-from engine.play.assembly import patterns_of, tables_of
+from engine.insight.raw_outputs import PositionQuery
+from engine.play.factory import patterns_of, tables_of
 from engine.play.player import Player
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import FACTOR_BITS, begin, clear_responses, list_responses, new_weights
@@ -47,8 +47,8 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
         return Policy(_tree_policy(player.game.position, color, player.search_options), float("nan"))
     deadline_s = time.perf_counter() + PATIENCE_S
     try:
-        glancing = Glancing(server, ENCODERS[server.spec.encoder], player.position_for(color), symmetry)
-        found = glancing.outputs_unless(player.interrupted, deadline_s)
+        query = PositionQuery(server, ENCODERS[server.spec.encoder], player.position_for(color), symmetry)
+        found = query.outputs_unless(player.interrupted, deadline_s)
     except NetworkFailed as error:
         raise ValueError(str(error)) from error
     if found.policy is None:

@@ -1,6 +1,6 @@
 """A network's outputs for one position, without a search.
 
-:class:`Glancing` asks the inference server while a search begins, one evaluation more: the raw numbers of an analysis.
+A :class:`PositionQuery` asks the inference server for the raw numbers of an analysis while its search begins.
 :func:`raw_evaluation` computes all outputs in float32 on the CPU, as people compare them: White's.
 """
 
@@ -33,7 +33,7 @@ OWNER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+
 """A point's owner as one character: the first is -1, the last 1, in equal steps. Source: CGOS's analysis format"""
 
 
-class Glance(NamedTuple):
+class PositionOutput(NamedTuple):
     """A network's outputs for a position; None = it has no such head."""
 
     value_stm: float | None
@@ -46,10 +46,10 @@ class Glance(NamedTuple):
     """float32[N*N] in policy order, 1 = Black's, -1 = White's"""
 
 
-NOTHING = Glance(None, None, None, None)
+NOTHING = PositionOutput(None, None, None, None)
 
 
-class Glancing:
+class PositionQuery:
     """A position on its way through the network. Threads: one."""
 
     def __init__(self, server: InferenceServer, encoder: Encoder, position: Position, symmetry: int = 0) -> None:
@@ -66,9 +66,9 @@ class Glancing:
         self._request.state = State.FILLING
         self._request.planes[:], self._request.globals[:], self._request.count = planes, globals_, 1
         server.submit(self._request)
-        self._found: Glance | None = None
+        self._found: PositionOutput | None = None
 
-    def outputs(self, deadline_s: float = math.inf) -> Glance:
+    def outputs(self, deadline_s: float = math.inf) -> PositionOutput:
         """Wait for the outputs; :data:`NOTHING` if they have not come by then.
 
         Args:
@@ -81,25 +81,25 @@ class Glancing:
             self._found = NOTHING if self._request.cancelled else self._read()
         return self._found
 
-    def outputs_unless(self, interrupted: threading.Event, deadline_s: float, grace_s: float = 0.0) -> Glance:
+    def outputs_unless(self, interrupted: threading.Event, deadline_s: float, grace_s: float = 0.0) -> PositionOutput:
         """:meth:`outputs`, which are waited for no longer than ``grace_s`` once ``interrupted`` is set."""
         while time.perf_counter() < deadline_s and not interrupted.is_set():
             if self._request.done.wait(POLL_S):
                 break
         return self.outputs(time.perf_counter() + grace_s)
 
-    def outputs_within(self, patience_s: float) -> Glance:
+    def outputs_within(self, patience_s: float) -> PositionOutput:
         """The outputs if they come in this time: else :data:`NOTHING`, and where they never will; they may be asked for
         again."""
         if not self._request.done.wait(patience_s) or self._request.error is not None:
             return NOTHING
         return self.outputs()
 
-    def _read(self) -> Glance:
+    def _read(self) -> PositionOutput:
         """The request's outputs, which are there."""
         spec, request, position = self._server.spec, self._request, self._position
         owners = ownership_of(BLACK, request.ownership[0], position, self._symmetry)
-        return Glance(
+        return PositionOutput(
             float(request.value[0]) if "value" in spec.heads else None,
             float(request.score[0]) if "score" in spec.heads else None,
             move_probabilities(request.policy[0], position, self._symmetry) if "policy" in spec.heads else None,

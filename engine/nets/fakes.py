@@ -18,7 +18,7 @@ class UniformNetwork:
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25):
         self.spec = NetworkSpec("uniform", encoder, min_size, max_size, tuple(HEADS))
-        self.device, self.merges = torch.device("cpu"), False
+        self.device, self.batches_requests = torch.device("cpu"), False
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
         """See :meth:`engine.nets.network.Network.evaluate`."""
@@ -46,7 +46,7 @@ class SerialNetwork(UniformNetwork):
             clock, sleep: other ways to read and to pass time, for tests.
         """
         super().__init__(encoder)
-        self.merges = True
+        self.batches_requests = True
         self.batch_s, self.rows = batch_s, rows
         self.calls = self.positions = 0
         self.idle_s = 0.0

@@ -289,7 +289,7 @@ class Network(Protocol):
 
     spec: NetworkSpec
     device: torch.device
-    merges: bool
+    batches_requests: bool
     """whether batches are evaluated one after another and large ones cost little more than small ones, as on a GPU;
     else each of several callers has a core of its own"""
 

@@ -71,7 +71,7 @@ class AlphaGoPair:
             ValueError: as :func:`pair_spec`.
         """
         self.spec = pair_spec(policy.spec, value.spec)
-        self.device, self.merges = policy.device, policy.merges
+        self.device, self.batches_requests = policy.device, policy.batches_requests
         self._policy, self._value = policy, value
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:

@@ -1,9 +1,8 @@
 """Compiling ahead: every kernel that play with a network calls, by a record, shared among several processes.
 
-``kernels.txt`` names the kernels that Python called in warm games, each with the types of its arguments, those of
-the board first; ``python -m tests.play.warm_game`` plays these games and writes it. Each process
-compiles the first kernel of the list that no other one is at; what two kernels call is compiled once all the same
-(:mod:`engine.system.jit`). Torch is not needed here.
+``kernels.txt`` names the kernels that Python called in two warm games, each with the types of its arguments;
+``python -m tests.play.warm_game`` plays these games and writes it. Each process compiles the first kernel of the list
+that no other process is compiling; what two kernels call is compiled once all the same (:mod:`engine.system.jit`).
 
 A line is ``first`` or ``later`` (whether the first move waits for it), the kernel, and the types. ENCODE and SCRATCH
 stand for the encoder's kernel and the type of its working memory, LINES for the lines of a network's program.
@@ -81,7 +80,7 @@ def compile_kernels(encoder: str, names: tuple[str, ...] = tuple(KERNELS)) -> No
 def load(name: str, encoder: str) -> None:
     """Compile a kernel, or load it where it is on disk, and note that it is."""
     from engine.features.encoder import ENCODERS, kernel_of
-    from engine.nets.compute.lanes import FEATURES
+    from engine.nets.compute.simd import FEATURES
 
     # Processors with a matrix unit compute networks otherwise.
     if not (name.startswith("engine.nets.") and "+amx-tile" in FEATURES.split(",")):
@@ -111,8 +110,10 @@ def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
     }  # fmt: skip
     for name in set(re.findall(r"[A-Za-z_]\w*", text)) - set(scope):
         struct = _structs().get(name)
-        is_declared = struct is not None and f"struct({name}" not in text
-        scope[name] = numba_type(struct) if is_declared and struct else struct or getattr(types, name)
+        if struct is None:
+            scope[name] = getattr(types, name)
+        else:
+            scope[name] = struct if f"struct({name}" in text else numba_type(struct)
     found: tuple[types.Type, ...] = eval(text, {"__builtins__": {}}, scope)
     return found
 

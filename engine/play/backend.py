@@ -8,7 +8,7 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
-from engine.play.assembly import Loader, fitting, load_parts, new_server, owner_tables, parts_with, without_network
+from engine.play.factory import Loader, fitting, load_parts, new_server, owner_tables, parts_with, without_network
 from engine.rollout.policy import Tables
 from engine.search.search import Search
 from weights import NetworkPath
@@ -27,7 +27,7 @@ class Backend:
     def __init__(
         self, options: SearchOptions, network: NetworkPath | None, device: str, load: Loader | None = None
     ) -> None:
-        """Load the network; arguments and errors as of :func:`engine.play.assembly.load_parts`."""
+        """Load the network; arguments and errors as of :func:`engine.play.factory.load_parts`."""
         self._loaded = load_parts(options, network, device, load)
         self._server = new_server(self._loaded)
         self._sizes_seen: set[int] = set()
@@ -85,7 +85,7 @@ class Backend:
         parts = self._parts
         return Search(parts.options, self.server, parts.encoder, parts.patterns, self.tables)
 
-    def stand_in(self) -> Search:
+    def fallback(self) -> Search:
         """A search by rollouts, for moves for which the network does not answer in time. Threads: any.
 
         It is kept; its tree is small, since the network's has the memory.

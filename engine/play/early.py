@@ -1,7 +1,8 @@
 """A game before there is a board: changes of it are checked and kept without numpy, Numba and kernels.
 
 Importing Numba takes a second, compiling the kernels of a board seconds, on a busy machine a minute; clients give
-engines up that do not answer ``boardsize`` or ``play`` in that time. :func:`engine.play.keeper.begun` makes the board.
+engines up that do not answer ``boardsize`` or ``play`` in that time.
+:func:`engine.play.game_session.begun` makes the board.
 """
 
 from collections.abc import Iterable, Sequence
@@ -117,8 +118,8 @@ class EarlyGame:
         return is_there and self._board.get(row, column) == "bw"[color - BLACK]
 
 
-class EarlyKeeper:
-    """Keeps a game and its clock as :class:`engine.play.keeper.GameKeeper` does, as far as no kernels are needed.
+class EarlySession:
+    """A game and its clock, as of a :class:`engine.play.game_session.GameSession`, without kernels.
 
     Methods of the same names do the same and refuse the same in the same words. Threads: one caller.
     """
@@ -127,7 +128,7 @@ class EarlyKeeper:
         self, size: int = SetupOptions.size, rules: str = SetupOptions.rules, komi: float = SetupOptions.komi,
         lag_s: float = 0.0, sizes: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
-        """An empty board; arguments and errors as for a :class:`engine.play.keeper.GameKeeper`."""
+        """An empty board; arguments and errors as for a :class:`engine.play.game_session.GameSession`."""
         self.sizes = sizes
         size = nearest_size(size, sizes)
         check_size(size, sizes)

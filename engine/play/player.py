@@ -20,10 +20,10 @@ from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacit
 from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.notices import say_once
-from engine.play.assembly import Loader, for_play
 from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
-from engine.play.keeper import RESIGN, GameKeeper, Purpose
+from engine.play.factory import Loader, for_play
+from engine.play.game_session import RESIGN, GameSession, Purpose
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
 from engine.play.move_plan import SETTLED_A_MOVE, MovePlan, is_endgame, unsearched_move
 from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, WHOLE, MoveTime, Part
@@ -48,7 +48,7 @@ FINAL_S = 10.0
 """Time for the network's part of an estimate of the game's end that no clock limits"""
 
 
-class Player(GameKeeper):
+class Player(GameSession):
     """One player of one game at a time.
 
     Threads: one caller, but for :meth:`interrupt`, which any thread may call.
@@ -70,7 +70,7 @@ class Player(GameKeeper):
 
         Args:
             search_options: a seed of 0 stands for a random one.
-            network, device, load: as for :func:`engine.play.assembly.load_parts`.
+            network, device, load: as for :func:`engine.play.factory.load_parts`.
             size: of the board at first, or the nearest one that the network plays.
             any_size: play without the network on boards it does not play, instead of refusing them.
         Raises:
@@ -164,10 +164,10 @@ class Player(GameKeeper):
             self.clock.spend(color, said[2])
             self._ponder_behind(color, point)
 
-    def take_over(self, keeper: GameKeeper) -> None:
-        """Go on with another keeper's game and clock."""
+    def take_over(self, session: GameSession) -> None:
+        """Go on with another session's game and clock."""
         self._before_change()
-        self.game, self.clock = keeper.game, keeper.clock
+        self.game, self.clock = session.game, session.clock
         self._fit_search()
 
     def _begin(self) -> None:
@@ -283,12 +283,12 @@ class Player(GameKeeper):
                 return report
         if not self.interrupted.is_set():
             say_once(f"network {self.server.spec.name} has not answered in time: rollouts choose moves until it does")
-        stand_in = self._backend.stand_in()
-        stand_in.set_position(position)
+        fallback = self._backend.fallback()
+        fallback.set_position(position)
         limits = move_time.limits(part)
         # What the network did not use of the move's target, it may have used in waiting.
         limits = replace(limits, soft_s=max(limits.soft_s, (1.0 - FIRST_SHARE) * limits.hard_s), first_s=0.0)
-        return stand_in.run(limits, moves, watcher, ownership)
+        return fallback.run(limits, moves, watcher, ownership)
 
     def _ponder_behind(self, color: int, point: int) -> None:
         """Search on after our own move, but not at the game's end, nor where visits alone are the limit."""
@@ -318,7 +318,7 @@ class Player(GameKeeper):
     def load_stand_in(self) -> None:
         """Load what chooses moves where the network does not answer in time. Threads: any."""
         if self.server is not None:
-            self._backend.stand_in()
+            self._backend.fallback()
         self.stand_in_loaded.set()
 
     def look(

@@ -27,7 +27,7 @@ def working_bytes(options: SearchOptions, network: Network | None, encoder: Enco
         # Planes and global values; a policy, an ownership, value and score.
         leaf += 4 * (encoder.planes * size**2 + encoder.globals + 2 * size**2 + 3)
         worker += SCRATCH_BYTES * size**2
-        at_once = flights(options.threads, options.batch, options.evaluators, network.merges)
+        at_once = flights(options.threads, options.batch, options.evaluators, network.batches_requests)
     return options.threads * (worker + at_once * options.batch * leaf)
 
 

@@ -196,7 +196,7 @@ class Search:
             worker.restart()
 
     def _clear_tree(self) -> None:
-        with self._shared.changed:
+        with self._shared.lock:
             clear(self._shared.tree)
         self._is_root_ready = False
         self._never_excluded[:] = 1
@@ -206,7 +206,7 @@ class Search:
         edges = edges_along(self._shared.tree, moves)
         if edges is None:
             return False
-        with self._shared.changed:
+        with self._shared.lock:
             for edge in edges:
                 advance_root(self._shared.tree, edge)
                 self._is_root_ready = False
@@ -314,10 +314,10 @@ class Search:
             if policy is None:
                 # Interrupted, or there was no time: the next search of this position may have it.
                 return
-            with shared.changed:
+            with shared.lock:
                 replace_root_priors(shared.tree, self._root, policy, options.policy_temperature)
         if options.root_noise > 0.0:
-            with shared.changed:
+            with shared.lock:
                 add_dirichlet_noise(shared.tree, options.root_noise, self._rng)
         self._is_root_ready = True
 
@@ -363,7 +363,7 @@ class Search:
         server = setup.network.server if setup.network else None
         tree, tuning = shared.tree, shared.tuning
         table, fewest = new_root_table(int(self._root.board.meta[META_SIZE])), max(1, fewest_moves)
-        with shared.changed:
+        with shared.lock:
             visits = int(tree.meta[META_ROOT_VISITS])
             visited, count = read_root(tree, tuning, run.move_filter[0], fewest, table)
             value = float(root_value(tree, tuning))

@@ -131,7 +131,7 @@ class Run:
 
 @dataclass
 class SharedTree:
-    """The tree and what changes with it. Threads: all fields want the lock ``changed``, which never changes itself."""
+    """The tree and what changes with it. Threads: ``lock`` guards every field, and is itself never replaced."""
 
     tree: Tree
     memory_bytes: int
@@ -142,7 +142,7 @@ class SharedTree:
     """who owns what at each node, where that is asked for"""
     error: BaseException | None = None
     """the first failure of a worker in this run"""
-    changed: threading.Condition = field(default_factory=threading.Condition)
+    lock: threading.Condition = field(default_factory=threading.Condition)
     """the lock; notified when values have been backed up"""
 
     @property

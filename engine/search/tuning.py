@@ -31,7 +31,7 @@ def resolved(options: SearchOptions, network: Network | InferenceServer | None) 
     """The options with everything decided that they leave to the engine, by what evaluates; None = rollouts alone."""
     if network is None:
         return resolve(options, "rollouts")
-    conditions = ["network", "gpu" if network.merges else "cpu"]
+    conditions = ["network", "gpu" if network.batches_requests else "cpu"]
     if network.spec.encoder.startswith("katago-"):
         conditions.append("katago")
     return resolve(options, *conditions)

@@ -112,12 +112,12 @@ class _Flight:
             self.request.error = None
 
 
-def flights(workers: int, batch: int, evaluators: int, merges: bool) -> int:
+def flights(workers: int, batch: int, evaluators: int, batches_requests: bool) -> int:
     """Batches that each of some workers keeps in flight before a network.
 
     Args:
         batch: leaves in each.
-        evaluators, merges: of the :class:`engine.inference.server.InferenceServer`.
+        evaluators, batches_requests: of the :class:`engine.inference.server.InferenceServer`.
     """
     at_once = workers * batch
     if at_once == 1:
@@ -125,7 +125,7 @@ def flights(workers: int, batch: int, evaluators: int, merges: bool) -> int:
         return 1
     # One more than there are evaluators, so that none waits.
     least = max(2, 1 + -(-evaluators // workers))
-    return max(least, -(-GPU_LEAVES // at_once)) if merges else least
+    return max(least, -(-GPU_LEAVES // at_once)) if batches_requests else least
 
 
 def _flights(setup: Setup) -> int:
@@ -133,7 +133,7 @@ def _flights(setup: Setup) -> int:
     if setup.network is None:
         return 1
     server = setup.network.server
-    return flights(setup.n_workers, setup.batch, server.evaluators, server.merges)
+    return flights(setup.n_workers, setup.batch, server.evaluators, server.batches_requests)
 
 
 class Worker:
@@ -206,10 +206,10 @@ class Worker:
                     return
                 else:
                     # All leaves worth selecting are other workers'; a time-out guards against a lost wake-up.
-                    with shared.changed:
-                        shared.changed.wait(timeout=0.05)
+                    with shared.lock:
+                        shared.lock.wait(timeout=0.05)
         except BaseException as error:
-            with shared.changed:
+            with shared.lock:
                 shared.error = shared.error or error
         finally:
             self._abandon()
@@ -229,7 +229,7 @@ class Worker:
     def _select(self, flight: _Flight) -> _Outcome:
         """Step 1: leaves for a batch, as many as limits and room allow."""
         shared = self._shared
-        with shared.changed:
+        with shared.lock:
             wanted = self._batch_size()
             if wanted == 0:
                 return _Outcome.STOPPED
@@ -263,7 +263,7 @@ class Worker:
                 if self._run.let_go.is_set():
                     server.abandon(request)
             if setup.mechanisms.adaptive_expansion:
-                with self._shared.changed:
+                with self._shared.lock:
                     self._shared.tuning = adapted(self._shared.tuning, server.waiting == 0)
         elif patterns is not None:
             prepare_by_patterns(*leaves, self._candidates, patterns.numbers, patterns.theta)
@@ -301,11 +301,11 @@ class Worker:
         tree_policy_priors(self._run.root, self._position, batch, count, *policy)
         if not setup.mechanisms.placeholder_priors:
             return
-        with shared.changed:
+        with shared.lock:
             open_with_placeholders(shared.tree, batch, count, shared.tuning.rollout_weight)
             if setup.mechanisms.async_values:
                 back_up_rollouts_early(shared.tree, batch, count)
-            shared.changed.notify_all()
+            shared.lock.notify_all()
 
     def _batch_size(self) -> int:
         """Leaves to select now; 0 = stop. Threads: the lock is held."""
@@ -386,19 +386,19 @@ class Worker:
         if self._run.ending is not None:
             self._run.ending.score_leaves(flight.batch, flight.count, flight.owners if len(flight.owners) else None)
         shared, adds = self._shared, (self._setup.network is not None, self._setup.uses_rollouts)
-        with shared.changed:
+        with shared.lock:
             complete(shared.tree, flight.batch, flight.count, shared.tuning.rollout_weight, *adds)
             if shared.tuning.value_weight > 0.0:
                 weigh_paths(shared.tree, flight.batch, flight.count, shared.tuning.value_weight)
             if shared.owners is not None:
                 keep_owners(flight.batch, flight.count, flight.owners, shared.owners.rows)
-            shared.changed.notify_all()
+            shared.lock.notify_all()
 
     def _release(self, flight: _Flight) -> None:
         """Give a batch up without results."""
-        with self._shared.changed:
+        with self._shared.lock:
             release(self._shared.tree, flight.batch, flight.count)
-            self._shared.changed.notify_all()
+            self._shared.lock.notify_all()
         flight.empty(self._setup, self._size)
         self._idle.append(flight)
 
@@ -467,7 +467,7 @@ class Workers:
         try:
             worker.run(run)
         finally:
-            with self._shared.changed:
+            with self._shared.lock:
                 self._working -= 1
                 if self._working == 0:
                     self._finished.set()

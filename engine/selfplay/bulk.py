@@ -29,7 +29,7 @@ from engine.records.schema import join
 from engine.selfplay.games import batches_for
 from engine.selfplay.plan import Plan, check_player
 from engine.selfplay.table import NEVER
-from engine.system.crew import Away, Done, Files, Here, Opened
+from engine.system.executor import Done, Execution, Files, LocalExecutor, Opened
 from engine.system.run_folder import RunFolder, refuse_foreign
 from engine.train.ranks import Ranks
 
@@ -39,7 +39,7 @@ COUNT_OF = re.compile(r"games(-\d+of(?P<count>\d+))?\.json")
 
 
 class BulkWorker:
-    """Plays games of a plan with the networks of some servers. See :class:`engine.system.crew.Worker`."""
+    """Plays games of a plan with the networks of some servers. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, servers: Sequence[InferenceServer], plan: Plan, at_once: int, groups: int = 0) -> None:
         """Take the servers, which the caller closes.
@@ -53,7 +53,7 @@ class BulkWorker:
         self._servers, self._plan, self._at_once = servers, plan, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.Worker.do`: the games that the plan keeps, packed.
+        """See :meth:`engine.system.executor.Worker.do`: the games that the plan keeps, packed.
 
         Raises:
             RuntimeError: a network failed.
@@ -65,11 +65,11 @@ class BulkWorker:
 
 @dataclass(frozen=True)
 class BulkJob:
-    """Games in bulk, wherever they are played. See :class:`engine.system.crew.Job`."""
+    """Games in bulk, wherever they are played. See :class:`engine.system.executor.Job`."""
 
     plan: Plan
     networks: tuple[tuple[str, ...], ...]
-    """of each network that plays its file, or both of its files, as the crew's files are named"""
+    """of each network that plays its file, or both of its files, as the executor's files are named"""
     at_once: int
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
@@ -98,7 +98,7 @@ class BulkPlay:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
         for server in servers:
-            check_player(server.spec, [plan.options.size], plan.options.variety)
+            check_player(server.spec, [plan.options.size], plan.options.distribution)
             if plan.options.resign > 0.0 and "value" not in server.spec.heads:
                 raise ValueError(f"network {server.spec.name} has no value to resign by")
         self._servers, self._plan, self._options = servers, plan, plan.options
@@ -150,7 +150,7 @@ class BulkPlay:
 
     def run(
         self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
-        away: Away | None = None,
+        execution: Execution | None = None,
     ) -> None:  # fmt: skip
         """Play until the folder holds this process's part of the games 0 to ``games`` - 1; then all are in shards.
 
@@ -158,32 +158,38 @@ class BulkPlay:
             at_once: games of a group.
             groups: groups that play at once.
             report: called now and then in the caller's thread.
-            away: who plays instead of this process.
+            execution: who plays instead of this process.
         Raises:
             RuntimeError, OSError: a network or the disk failed.
         """
-        self._play(games, at_once, groups, report, every_s, away)
+        self._play(games, at_once, groups, report, every_s, execution)
         if not self._stopped.is_set() or not len(self.missing(games)):
             self._cut()
         report()
 
     def _play(
-        self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float, away: Away | None
+        self,
+        games: int,
+        at_once: int,
+        groups: int,
+        report: Callable[[], None],
+        every_s: float,
+        execution: Execution | None,
     ) -> None:
         """:meth:`run` without the last shard; the games that are in none wait in the journal."""
-        here = Away(Here(), Opened(BulkWorker(self._servers, self._plan, at_once, groups)), {})
-        crew, job, files = away or here
+        here = Execution(LocalExecutor(), Opened(BulkWorker(self._servers, self._plan, at_once, groups)), {})
+        executor, job, files = execution or here
         for attempt in range(self._plan.attempts):
             missing = self.missing(games)
             if not len(missing) or self._stopped.is_set():
                 break
-            # An array knows how many it has left: a crew shares few games out in smaller pieces.
+            # An array knows how many it has left: an executor shares few games out in smaller pieces.
             numbers = iter(missing * self._plan.attempts + attempt)
-            crew.work(job, files, numbers, self._enter, self._stopped, report, every_s)
+            executor.work(job, files, numbers, self._enter, self._stopped, report, every_s)
 
     def run_positions(
         self, positions: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
-        away: Away | None = None,
+        execution: Execution | None = None,
     ) -> None:  # fmt: skip
         """:meth:`run` until the games give a number of positions: how many they are follows from what each gives.
 
@@ -193,7 +199,7 @@ class BulkPlay:
         positions = self.part_of(positions)
         games = -(-positions // self._plan.most_positions)
         while True:
-            self._play(games, at_once, groups, report, every_s, away)
+            self._play(games, at_once, groups, report, every_s, execution)
             found = self.positions(games)
             if found >= positions or self._stopped.is_set():
                 break

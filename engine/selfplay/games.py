@@ -51,7 +51,7 @@ BATCHES_ON_GPU = 3
 
 def batches_for(server: InferenceServer) -> int:
     """Batches of games that keep a server busy."""
-    return BATCHES_ON_GPU if server.merges else server.evaluators + 1
+    return BATCHES_ON_GPU if server.batches_requests else server.evaluators + 1
 
 
 class Player(NamedTuple):

@@ -1,4 +1,4 @@
-"""Labelling as numbered work for a crew: what is sent to where games are labelled, and what comes back.
+"""Labelling as numbered work for an executor: what is sent to where games are labelled, and what comes back.
 
 A piece of work is a game: one that the network plays, or the positions taken of a recorded one
 (:func:`engine.selfplay.label_options.pieces_of`). Rows come back as soon as they are evaluated, a piece of work is done
@@ -20,12 +20,12 @@ from engine.selfplay.label_options import LabelOptions, game_of, pieces_of
 from engine.selfplay.label_rows import IN_RECORD, new_rows, pack_rows
 from engine.selfplay.labelled_games import LabelledGames
 from engine.selfplay.recorded import RecordedGames, Taken
-from engine.system.crew import Done, Files
+from engine.system.executor import Done, Files
 from engine.train.teacher import Teacher
 
 
 class LabelWorker:
-    """Labels games. See :class:`engine.system.crew.Worker`."""
+    """Labels games. See :class:`engine.system.executor.Worker`."""
 
     def __init__(
         self, teacher: Teacher, options: LabelOptions, recorded: RecordedGames, begun: Mapping[int, Sequence[int]],
@@ -43,7 +43,7 @@ class LabelWorker:
         self._begun = begun
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.Worker.do`: rows of one kind, always of the one that lacks most.
+        """See :meth:`engine.system.executor.Worker.do`: rows of one kind, always of the one that lacks most.
 
         Raises:
             RuntimeError: the network failed.
@@ -109,7 +109,7 @@ class _Playing:
     def __init__(self, worker: LabelWorker, size: int) -> None:
         self.size, self._moves = size, worker.options.moves
         self._games = LabelledGames(
-            worker.teacher.server, size, worker.at_once, worker.options.variety, worker.options.seed
+            worker.teacher.server, size, worker.at_once, worker.options.distribution, worker.options.seed
         )
         self._waiting: list[tuple[int, Sequence[int]]] = []
         self.held = 0
@@ -138,11 +138,11 @@ class _Playing:
 
 @dataclass(frozen=True)
 class LabelJob:
-    """Labelling, wherever it is done. See :class:`engine.system.crew.Job`."""
+    """Labelling, wherever it is done. See :class:`engine.system.executor.Job`."""
 
     options: LabelOptions
     network: tuple[str, ...]
-    """the network's file, or both of its files, as the crew's files are named"""
+    """the network's file, or both of its files, as the executor's files are named"""
     shards: tuple[str, ...]
     """those of recorded games"""
     begun: Mapping[int, Sequence[int]]

@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.config.declaration import Checked, option
 from engine.records.labels import RECORDED, SELF_PLAYED
-from engine.selfplay.variety import Shares, Variety
+from engine.selfplay.game_distribution import GameDistribution, Shares
 
 SOURCES = ("recorded", "self-played")
 
@@ -30,7 +30,7 @@ class LabelOptions(Checked):
     """board sizes of positions of recorded games"""
     self_play: Shares[int]
     """board sizes of positions of self-played games"""
-    variety: Variety
+    distribution: GameDistribution
     every: int = option(12, "take one position in this many of a recorded game", low=1)
     moves: int = option(12, "most probable moves kept of a position", low=1, high=64)
     positions_per_shard: int = option(80000, "in all shards but the last", low=1)
@@ -40,7 +40,7 @@ class LabelOptions(Checked):
         """For the manifest."""
         named = {"recorded": self.recorded, "self_play": self.self_play}
         shares = {name: {str(what): share for what, share in given} for name, given in named.items()}
-        shares |= self.variety.record()
+        shares |= self.distribution.record()
         rest = {name: getattr(self, name) for name in ("every", "moves", "positions_per_shard", "seed")}
         return shares | rest
 
@@ -51,7 +51,7 @@ class LabelOptions(Checked):
 
     def rules_of(self, size: int, numbers: np.ndarray) -> np.ndarray:
         """int64[K, RULE_FIELDS]: the rules of games."""
-        return self.variety.draw(self.seed, numbers, size)[0]
+        return self.distribution.draw(self.seed, numbers, size)[0]
 
 
 Places = TypeVar("Places", int, np.ndarray)

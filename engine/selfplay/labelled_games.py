@@ -14,10 +14,10 @@ from engine.go.position import META_N_MOVES
 from engine.inference.server import InferenceServer
 from engine.records.games import Games, offsets_of, policy_indices
 from engine.records.replay import recorded
+from engine.selfplay.game_distribution import GameDistribution
 from engine.selfplay.games import GameBatch, Openings, Player, Setups
 from engine.selfplay.plan import BulkOptions, setups_of
 from engine.selfplay.table import GameConfig, probabilities, skip_moves
-from engine.selfplay.variety import Variety
 
 FREE_MOVES = 6
 LEAST_SHARE = 0.01
@@ -46,7 +46,9 @@ class Step(NamedTuple):
 class LabelledGames:
     """S games of one size. Threads: its owner's alone."""
 
-    def __init__(self, server: InferenceServer, size: int, slots: int, variety: Variety, seed: int) -> None:
+    def __init__(
+        self, server: InferenceServer, size: int, slots: int, distribution: GameDistribution, seed: int
+    ) -> None:
         """Memory for S games.
 
         Args:
@@ -55,7 +57,7 @@ class LabelledGames:
         """
         self.size, self._spec = size, server.spec
         options = BulkOptions(
-            variety, size=size, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=seed
+            distribution, size=size, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=seed
         )
 
         def set_up(numbers: np.ndarray) -> Setups:

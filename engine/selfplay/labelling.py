@@ -5,9 +5,9 @@
     OUT/journal.bin                labelled positions that are in no shard yet (:mod:`engine.system.run_folder`)
     OUT/games/                     shards made of other sources of games, if there were any
 
-A crew labels games (:mod:`engine.selfplay.label_job`). Threads of this process send every position as soon as it is
-evaluated, and stop when there are enough; other crews send whole games. A game is a function of its number, so a run
-that was stopped in any way resumes, in the midst of a game too. Start at :meth:`Labelling.run`.
+An executor labels games (:mod:`engine.selfplay.label_job`). Threads of this process send every position as soon as it
+is evaluated, and stop when there are enough; other executors send whole games. A game is a function of its number, so a
+run that was stopped in any way resumes, in the midst of a game too. Start at :meth:`Labelling.run`.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from engine.selfplay.label_options import Kind, LabelOptions, pieces_of
 from engine.selfplay.label_rows import pack_rows, to_labels, unpack_rows
 from engine.selfplay.plan import check_player
 from engine.selfplay.recorded import RecordedGames
-from engine.system.crew import Away, Done, Here, Opened
+from engine.system.executor import Done, Execution, LocalExecutor, Opened
 from engine.system.files import sha256_of
 from engine.system.run_folder import Block, RunFolder, refuse_foreign
 from engine.train.teacher import Teacher
@@ -102,7 +102,7 @@ class Labelling:
 
     def run(
         self, positions: int, at_once: int, threads: int, report: Callable[[], None], every_s: float = 1.0,
-        away: Away | None = None,
+        execution: Execution | None = None,
     ) -> None:  # fmt: skip
         """Label until the folder holds this number of positions.
 
@@ -111,16 +111,16 @@ class Labelling:
             at_once: positions a batch, and games of a thread and size.
             threads: batches under way at once.
             report: called now and then in the caller's thread.
-            away: who labels instead of this process; all games that are begun are played to their ends then.
+            execution: who labels instead of this process; all games that are begun are played to their ends then.
         Raises:
             RuntimeError, ValueError, OSError: the network, a source or the disk failed.
         """
         worker = LabelWorker(self._teacher, self._options, self._recorded, self.begun, at_once, threads)
-        crew, job, files = away or Away(Here(), Opened(worker), {})
-        self._wanted, self._is_streamed = positions, away is None
+        executor, job, files = execution or Execution(LocalExecutor(), Opened(worker), {})
+        self._wanted, self._is_streamed = positions, execution is None
         while not (self._ended.is_set() or self.is_exhausted or self.positions >= positions):
             self._expected = {place: {} for place in range(len(self._kinds))}
-            crew.work(job, files, iter(self._draw, None), self._take, self._ended, report, every_s)
+            executor.work(job, files, iter(self._draw, None), self._take, self._ended, report, every_s)
         if self._packing is not None:
             self._packing.result()
         if self.positions >= positions or self.is_exhausted:
@@ -261,7 +261,7 @@ def _check(teacher: Teacher, options: LabelOptions, files: list[Path]) -> None:
     if options.recorded and not files:
         raise ValueError("positions of recorded games are asked for, but no games were given")
     sizes = [size for size, _ in (*options.recorded, *options.self_play)]
-    check_player(spec, sizes, options.variety)
+    check_player(spec, sizes, options.distribution)
     for size in sizes:
         if size * size < options.moves:
             raise ValueError(f"a board of {size}x{size} has fewer points than the {options.moves} moves to keep")

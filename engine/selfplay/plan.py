@@ -19,9 +19,9 @@ from engine.nets.network import NetworkSpec
 from engine.records.games import MAX_MOVES, Games, read_games, shard_files
 from engine.records.replay import Replayer, recorded
 from engine.records.schema import join
+from engine.selfplay.game_distribution import GameDistribution, unit_of
 from engine.selfplay.games import Finished, GameBatch, Openings, Player, Setups
 from engine.selfplay.table import NEVER, GameConfig
-from engine.selfplay.variety import Variety, unit_of
 from engine.system.files import sha256_of
 
 FORMAT = "keima played games 2"
@@ -42,7 +42,7 @@ def move_limit(size: int) -> int:
 class BulkOptions(Checked):
     """How games in bulk are played; a run goes on only with the options that it began with."""
 
-    variety: Variety
+    distribution: GameDistribution
     size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
     passes: str = option(
         PASSES[0], "last: a pass only where nothing is left to play but own eyes; free: as the policy draws it",
@@ -80,12 +80,14 @@ class BulkOptions(Checked):
 
     def record(self) -> dict[str, Any]:
         """For the manifest."""
-        return {name: value for name, value in vars(self).items() if name != "variety"} | self.variety.record()
+        return {
+            name: value for name, value in vars(self).items() if name != "distribution"
+        } | self.distribution.record()
 
 
 def setups_of(options: BulkOptions, numbers: np.ndarray) -> Setups:
     """How the games of some numbers (int64[K]) begin."""
-    rules, temperatures = options.variety.draw(options.seed, numbers, options.size)
+    rules, temperatures = options.distribution.draw(options.seed, numbers, options.size)
     may_resign = (unit_of(options.seed, numbers, RESIGNATION) >= options.played_out).astype(np.int64)
     return Setups(rules, may_resign, temperatures)
 
@@ -195,7 +197,7 @@ def _check_openings(games: Games, plies: np.ndarray, options: BulkOptions) -> No
             raise ValueError(f"openings: game {row + 1} of {len(plies)} cannot be one ({error})") from error
 
 
-def check_player(spec: NetworkSpec, sizes: Sequence[int], variety: Variety) -> None:
+def check_player(spec: NetworkSpec, sizes: Sequence[int], distribution: GameDistribution) -> None:
     """Refuse games that a network cannot play.
 
     Raises:
@@ -205,5 +207,5 @@ def check_player(spec: NetworkSpec, sizes: Sequence[int], variety: Variety) -> N
         raise ValueError(f"network {spec.name} has no policy to play by")
     spec.check_sizes(np.array(sizes, np.int64))
     known = ENCODERS[spec.encoder].komi
-    if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in variety.komi):
+    if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in distribution.komi):
         raise ValueError(f"network {spec.name} knows no komi but {known:g}: ask for that one alone")

@@ -16,7 +16,7 @@ from engine.records.replay import game_rules, recorded
 from engine.selfplay.games import GameBatch, Openings, Player, Setups
 from engine.selfplay.plan import LIMIT_BOARDS
 from engine.selfplay.table import NEVER, GameConfig
-from engine.system.crew import work_in_threads
+from engine.system.executor import work_in_threads
 
 SEED = 20160130
 LOOK_EVERY_S = 1.0

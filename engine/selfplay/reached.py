@@ -22,13 +22,13 @@ from engine.go.position import META_N_MOVES
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.records.games import Games, offsets_of, policy_indices
+from engine.selfplay.game_distribution import GameDistribution, Komi
 from engine.selfplay.games import Finished
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.search_games import SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.searches import DrawnPositions
 from engine.selfplay.table import Table
-from engine.selfplay.variety import Komi, Variety
 
 FORMAT = "keima reached positions 2"
 
@@ -44,8 +44,8 @@ class ReachedPlan(Plan):
             games_per_shard: here positions.
         """
         komi = Komi(search.komi, search.komi)
-        variety = Variety(((RULE_SETS[search.rules], 1.0),), ((komi, 1.0),), ((1.0, 1.0),))
-        options = BulkOptions(variety, size=search.size, games_per_shard=games_per_shard, seed=search.seed)
+        distribution = GameDistribution(((RULE_SETS[search.rules], 1.0),), ((komi, 1.0),), ((1.0, 1.0),))
+        options = BulkOptions(distribution, size=search.size, games_per_shard=games_per_shard, seed=search.seed)
         super().__init__(options)
         self._search, self._draws = search, draws
 

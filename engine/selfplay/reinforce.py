@@ -34,9 +34,9 @@ from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.records.games import select
 from engine.records.schema import join
+from engine.selfplay.game_distribution import GameDistribution, unit_of
 from engine.selfplay.games import Finished, GameBatch, Player, batches_for
 from engine.selfplay.plan import PASSES, BulkOptions, check_player, setups_of
-from engine.selfplay.variety import Variety, unit_of
 from engine.system.run_folder import open_manifest, refuse_foreign
 from engine.train.curves import Curves
 from engine.train.policy_gradient import OPTIMIZER, Experience, Learning, PolicyLearner
@@ -61,7 +61,7 @@ PANELS = {
 class ReinforceOptions(Checked):
     """How a network learns by playing; a run goes on only with the options that it began with, but for the first."""
 
-    variety: Variety
+    distribution: GameDistribution
     updates: int = option(10_000, "mini-batches in all", low=1)
     games: int = option(128, "games of a mini-batch", low=2)
     size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
@@ -82,7 +82,7 @@ class ReinforceOptions(Checked):
 
     def play(self, seed: int) -> BulkOptions:
         """How games of a seed are played."""
-        return BulkOptions(self.variety, size=self.size, passes=self.passes, seed=seed)
+        return BulkOptions(self.distribution, size=self.size, passes=self.passes, seed=seed)
 
     def learning(self) -> Learning:
         """How the network learns from them."""
@@ -91,10 +91,10 @@ class ReinforceOptions(Checked):
 
     def record(self) -> dict[str, Any]:
         """For the manifest: what may not change."""
-        free = ("variety", "updates", "check_every", "check_games", "save_every")
+        free = ("distribution", "updates", "check_every", "check_games", "save_every")
         kept = {name: value for name, value in vars(self).items() if name not in free}
         # As older runs have it, which had a choice: those that learnt so go on.
-        return kept | {"optimizer": OPTIMIZER, "normalise": False} | self.variety.record()
+        return kept | {"optimizer": OPTIMIZER, "normalise": False} | self.distribution.record()
 
 
 def member_of(update: int, members: int, seed: int) -> int:
@@ -124,7 +124,7 @@ class Reinforce:
         self.options, self._out, self._device, self._ranks = options, out, device, ranks
         self._threads = threads or own_cores()
         model, spec, _ = read_network(start)
-        check_player(spec, [options.size], options.variety)
+        check_player(spec, [options.size], options.distribution)
         if baseline:
             baseline[0].spec.check_sizes(np.array([options.size]))
         if options.games < self._ranks.count:
@@ -274,7 +274,7 @@ class Reinforce:
         lengths, starts = np.diff(games.offsets)[order], games.offsets[:-1][order]
         at = np.repeat(starts - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths) + np.arange(lengths.sum())
         games = select(games, order)
-        rules, temperatures = self.options.variety.draw(self.options.seed, games.number, self.options.size)
+        rules, temperatures = self.options.distribution.draw(self.options.seed, games.number, self.options.size)
         learner = np.where(games.number % 2 == 0, BLACK, WHITE).astype(np.uint8)
         return Experience(games, symmetries[at], rules, temperatures, learner)
 

@@ -14,11 +14,11 @@ from engine.features.encoder import ENCODERS
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.records.search_rows import SearchRows
+from engine.selfplay.game_distribution import GameDistribution, Komi
 from engine.selfplay.games import Finished, GameBatch, Player
 from engine.selfplay.plan import check_player
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.searches import new_tuning
-from engine.selfplay.variety import Komi, Variety
 
 MOST_WRONG = 0.05
 """Share of resignations that may be wrong (AGZ)"""
@@ -148,7 +148,7 @@ def fitted(server: InferenceServer, options: SearchPlayOptions) -> SearchPlayOpt
     spread = max(options.komi_sd, wide)
     komi = Komi(options.komi - spread, options.komi + spread)
     check_player(
-        server.spec, [options.size], Variety(((RULE_SETS[options.rules], 1.0),), ((komi, 1.0),), ((1.0, 1.0),))
+        server.spec, [options.size], GameDistribution(((RULE_SETS[options.rules], 1.0),), ((komi, 1.0),), ((1.0, 1.0),))
     )
     if "value" not in server.spec.heads:
         raise ValueError(f"network {server.spec.name} has no value to search by")

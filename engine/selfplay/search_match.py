@@ -1,4 +1,4 @@
-"""Matches between two networks by search: ladders and gates of self-play, as numbered work for a crew.
+"""Matches between two networks by search: ladders and gates of self-play, as numbered work for an executor.
 
 With one visit a network's policy alone draws its moves; of :class:`engine.nets.fakes.UniformNetwork`, bound to sensible
 ones, that is a player of random moves. Start at :func:`play_match`.
@@ -23,10 +23,10 @@ from engine.selfplay.search_games import fitted
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import CACHE_MIB
 from engine.selfplay.searches import new_tuning
-from engine.system.crew import Away, Done, Files, Here, Opened
+from engine.system.executor import Done, Execution, Files, LocalExecutor, Opened
 
 FIRST, SECOND = "first.safetensors", "second.safetensors"
-"""What the crew calls the files of the networks"""
+"""What the executor calls the files of the networks"""
 WHOLE_GAME = 2.0
 """``sensible`` that holds to a game's end"""
 
@@ -96,7 +96,7 @@ def match_batch(
 
 
 class SearchMatchWorker:
-    """Plays games of two players. See :class:`engine.system.crew.Worker`."""
+    """Plays games of two players. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, players: Sequence[MatchPlayer], options: SearchPlayOptions, at_once: int) -> None:
         """Take the players, whose servers the caller closes.
@@ -108,7 +108,7 @@ class SearchMatchWorker:
         self._players, self._options, self._at_once = players, options, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.Worker.do`: 1, 0 or -1 a game, won, drawn or lost by the first player.
+        """See :meth:`engine.system.executor.Worker.do`: 1, 0 or -1 a game, won, drawn or lost by the first player.
 
         Raises:
             RuntimeError: a network failed.
@@ -120,7 +120,7 @@ class SearchMatchWorker:
 
 @dataclass(frozen=True)
 class SearchMatchJob:
-    """A match of two networks, wherever it is played. See :class:`engine.system.crew.Job`."""
+    """A match of two networks, wherever it is played. See :class:`engine.system.executor.Job`."""
 
     options: SearchPlayOptions
     visits: tuple[int, int]
@@ -146,7 +146,7 @@ class SearchMatchJob:
         return SearchMatchWorker(players, self.options, self.at_once)
 
 
-def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games: int, at_once: int) -> Away:
+def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games: int, at_once: int) -> Execution:
     """A match by threads of this process, its games spread evenly over the batches that keep a server busy.
 
     Args:
@@ -154,7 +154,7 @@ def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games
         at_once: the most games of a batch.
     """
     slots = max(1, min(at_once, -(-games // batches_for(players[0].server))))
-    return Away(Here(), Opened(SearchMatchWorker(players, options, slots)), {})
+    return Execution(LocalExecutor(), Opened(SearchMatchWorker(players, options, slots)), {})
 
 
 def match_away(paths: tuple[Path, Path | None]) -> dict[str, Path]:
@@ -167,12 +167,16 @@ def match_away(paths: tuple[Path, Path | None]) -> dict[str, Path]:
 
 
 def play_match(
-    away: Away, games: int, stopped: threading.Event, report: Callable[[], None] = lambda: None, every_s: float = 0.5
+    execution: Execution,
+    games: int,
+    stopped: threading.Event,
+    report: Callable[[], None] = lambda: None,
+    every_s: float = 0.5,
 ) -> Outcome | None:
     """Let two players play some games, half of them with each colour; None where it was stopped before their end.
 
     Args:
-        away: who plays: :func:`match_here`, or a crew with a :class:`SearchMatchJob`.
+        execution: who plays: :func:`match_here`, or an executor with a :class:`SearchMatchJob`.
         report: called now and then in the caller's thread.
     Raises:
         RuntimeError: a network failed.
@@ -183,5 +187,5 @@ def play_match(
         numbers, results = done
         found.update(zip(numbers, np.frombuffer(results, np.int8).tolist(), strict=True))
 
-    away.crew.work(away.job, away.files, iter(range(games)), take, stopped, report, every_s)
+    execution.executor.work(execution.job, execution.files, iter(range(games)), take, stopped, report, every_s)
     return outcome_of(found.values()) if len(found) == games else None

@@ -15,10 +15,10 @@ from engine.go.position import apply_rules, new_position
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS, SCORING_TERRITORY, twice_komi
 from engine.records.games import MAX_MOVES
 from engine.search.choosing import CONCENTRATION
+from engine.selfplay.game_distribution import unit_of
 from engine.selfplay.games import Setups
 from engine.selfplay.plan import move_limit
 from engine.selfplay.table import GameConfig
-from engine.selfplay.variety import unit_of
 
 PLAYED_OUT, EARLY_MOVES, KOMI = 21, 22, 23
 """Streams of random numbers by game; that of the komi is the first of three"""

@@ -28,7 +28,7 @@ from engine.records.search_rows import SEARCH_ROWS, write_search_rows
 from engine.selfplay.games import batches_for
 from engine.selfplay.search_games import Origin, SelfPlay, fitted
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.system.crew import Away, Done, Files, Here, Opened
+from engine.system.executor import Done, Execution, Files, LocalExecutor, Opened
 from engine.system.run_folder import RunFolder, refuse_foreign
 
 MANIFEST, JOURNAL = "rows.json", "journal.bin"
@@ -37,11 +37,11 @@ FIXED = ("size", "rules", "seed")
 """Options that a folder keeps; others may change when it is opened again: visits grow, resignation is calibrated"""
 CACHE_MIB = 64
 NETWORK_FILE = "network.safetensors"
-"""What the crew calls the file of the network that plays"""
+"""What the executor calls the file of the network that plays"""
 
 
 class SearchWorker:
-    """Plays games by search with the network of a server. See :class:`engine.system.crew.Worker`."""
+    """Plays games by search with the network of a server. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, server: InferenceServer, options: SearchPlayOptions, origin: Origin, at_once: int) -> None:
         """Take the server, which the caller closes.
@@ -54,7 +54,7 @@ class SearchWorker:
         self._server, self._options, self._origin, self._at_once = server, options, origin, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.Worker.do`: rows, packed.
+        """See :meth:`engine.system.executor.Worker.do`: rows, packed.
 
         Raises:
             RuntimeError: the network failed.
@@ -65,7 +65,7 @@ class SearchWorker:
 
 @dataclass(frozen=True)
 class SearchJob:
-    """Self-play by search, wherever it is played. See :class:`engine.system.crew.Job`."""
+    """Self-play by search, wherever it is played. See :class:`engine.system.executor.Job`."""
 
     options: SearchPlayOptions
     origin: Origin
@@ -78,14 +78,14 @@ class SearchJob:
         return SearchWorker(server, self.options, self.origin, self.at_once)
 
 
-def played_here(server: InferenceServer, options: SearchPlayOptions, origin: Origin, at_once: int) -> Away:
-    """Self-play by threads of this process, which does not go away at all.
+def played_here(server: InferenceServer, options: SearchPlayOptions, origin: Origin, at_once: int) -> Execution:
+    """Self-play by threads of this process alone.
 
     Raises:
         ValueError: the network cannot play so; one line.
     """
     fitted(server, options)
-    return Away(Here(), Opened(SearchWorker(server, options, origin, at_once)), {})
+    return Execution(LocalExecutor(), Opened(SearchWorker(server, options, origin, at_once)), {})
 
 
 MANY = 32
@@ -104,7 +104,7 @@ class _Call:
 
 
 class _Numbers(Iterator[int]):
-    """Numbers from an iterator, with how many are expected to be left as their length: crews share few out finely."""
+    """Numbers from an iterator; its length is the number expected to be left: executors deal few in small chunks."""
 
     def __init__(self, numbers: Iterator[int], left: Callable[[], float]) -> None:
         self._numbers, self._left = numbers, left
@@ -169,24 +169,24 @@ class SearchPlay:
         """The numbers below ``games`` that were not played to their end yet."""
         return list(self._folder.done.missing(games).tolist())
 
-    def play(self, away: Away, games: int, report: Callable[[], None], every_s: float = 1.0) -> None:
+    def play(self, execution: Execution, games: int, report: Callable[[], None], every_s: float = 1.0) -> None:
         """Play until the games 0 to ``games`` - 1 are there, or :meth:`stop` is called.
 
         Args:
-            away: who plays (:func:`played_here` is this process).
+            execution: who plays (:func:`played_here` is this process).
             report: called now and then in the caller's thread.
         Raises:
             ValueError: the network cannot play so; one line.
             RuntimeError, OSError: the network or the disk failed.
         """
-        self._play(away, iter(self.missing(games)), report, every_s)
+        self._play(execution, iter(self.missing(games)), report, every_s)
 
-    def _play(self, away: Away, wanted: Iterator[int], report: Callable[[], None], every_s: float) -> None:
+    def _play(self, execution: Execution, wanted: Iterator[int], report: Callable[[], None], every_s: float) -> None:
         """:meth:`play` of some games."""
-        away.crew.work(away.job, away.files, wanted, self._enter, self._stopped, report, every_s)
+        execution.executor.work(execution.job, execution.files, wanted, self._enter, self._stopped, report, every_s)
 
     def play_rows(
-        self, away: Away, rows: int, report: Callable[[], None], every_s: float = 1.0,
+        self, execution: Execution, rows: int, report: Callable[[], None], every_s: float = 1.0,
         enough: threading.Event | None = None,
     ) -> None:  # fmt: skip
         """Play until there are ``rows`` rows in all, forgotten ones included, or :meth:`stop` is called.
@@ -202,7 +202,7 @@ class SearchPlay:
         """
         call = _Call(self.games, self.all_rows)
         left = partial(self._left, rows, call)
-        self._play(away, _Numbers(self._wanted(call, left, enough), left), report, every_s)
+        self._play(execution, _Numbers(self._wanted(call, left, enough), left), report, every_s)
         left()
 
     def _wanted(self, call: _Call, left: Callable[[], float], enough: threading.Event | None) -> Iterator[int]:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from engine.records.games import Games, offsets_of, select
+from engine.selfplay.game_distribution import unit_of
 from engine.selfplay.games import Finished, Setups
 from engine.selfplay.plan import BulkOptions, Plan
-from engine.selfplay.variety import unit_of
 
 FORMAT = "keima values 2"
 ATTEMPTS = 16

@@ -1,4 +1,4 @@
-"""The crew of a Ray cluster: an actor for each of its GPUs, or for each processor where it has none.
+"""The executor of a Ray cluster: an actor for each of its GPUs, or for each processor where it has none.
 
 Job and files go to Ray's object store once and to the actors by reference. An actor gets numbers in chunks, few at a
 time, and the next ones when what it has done was taken: however fast the actors are, no more than a few chunks of each
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import ray
 
 from engine.system import one_line
-from engine.system.crew import Done, Files, Job, Worker
+from engine.system.executor import Done, Files, Job, Worker
 
 LOCAL = "local"
 """Ray's word in place of an address: it is started on this machine, and ended with the process"""
@@ -135,7 +135,7 @@ class _Pulse:
 
 
 class OnRay:
-    """Actors of a Ray cluster. See :class:`engine.system.crew.Crew`; close it at the end."""
+    """Actors of a Ray cluster. See :class:`engine.system.executor.Executor`; close it at the end."""
 
     def __init__(self, address: str, actors: int = 0, chunk: int = 64, at_once: int = 2, waiting: int = 1) -> None:
         """Join a cluster and start actors.
@@ -184,7 +184,7 @@ class OnRay:
         self, job: Job, files: Files, numbers: Iterator[int], take: Callable[[Done], None], stopped: threading.Event,
         report: Callable[[], None], every_s: float = 1.0,
     ) -> None:  # fmt: skip
-        """See :meth:`engine.system.crew.Crew.work`."""
+        """See :meth:`engine.system.executor.Executor.work`."""
         sent = [ray.put((job, {key: path.read_bytes() for key, path in files.items()}))]
         # Of a known number every actor gets an equal part, in as many chunks as it works on at once.
         known = length_hint(numbers)

@@ -23,7 +23,7 @@ from engine.nets.files.checkpoint import save_network
 from engine.nets.files.header import read_header
 from engine.nets.network import Model, NetworkSpec
 from engine.system import one_line
-from engine.system.crew import StopOnSignal
+from engine.system.executor import StopOnSignal
 from engine.train.curves import Curves
 from engine.train.dataset import Mixture
 from engine.train.learner import Learner

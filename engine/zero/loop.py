@@ -29,7 +29,7 @@ from engine.records.search_rows import SearchRows, read_search_rows
 from engine.selfplay.search_games import resignation_bound
 from engine.selfplay.search_match import Outcome, SearchMatchJob, match_options
 from engine.selfplay.search_options import MOST_KOMI
-from engine.system.crew import Crew
+from engine.system.executor import Executor
 from engine.system.files import sha256_of
 from engine.system.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.train.curves import Curves
@@ -57,29 +57,29 @@ class Zero:
 
     def __init__(
         self, out: Path, config: ZeroConfig, device: Any, threads: int = 0, start: Path | None = None,
-        progress: Progress | None = None, check: Check | None = None, minutes: float = 0.0, crew: Crew | None = None,
+        progress: Progress | None = None, check: Check | None = None, minutes: float = 0.0,
+        executor: Executor | None = None,
     ) -> None:  # fmt: skip
-        """Begin a run, or go on.
+        """Begin or resume a run.
 
         Args:
             device: a torch device.
             threads: evaluators on the CPU; 0 = one a core.
             start: the network to begin with; None = random weights.
             check: plays each new network against others.
-            minutes: after which the run ends, to go on when it is started again; 0 = never.
-            crew: plays the games of self-play; None = this process.
+            minutes: after which the run stops; the next start resumes it; 0 = never.
+            executor: plays the games of self-play; None = this process.
         Raises:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
         if config.play.full_share <= 0.0:
             raise ValueError("full_share is 0: no search would give a row to learn from")
         self.out, self.config, self.progress = out, config, progress or Progress()
-        self._check, self._minutes, self._begun_s = check, minutes, time.monotonic()
-        self._is_asked = False
-        idle = device.type == "cuda" or crew is not None
+        self._check, self._minutes, self._begun_s, self._is_asked = check, minutes, time.monotonic(), False
+        idle = device.type == "cuda" or executor is not None
         self._is_beside = idle if config.loop.side_by_side == "auto" else config.loop.side_by_side == "on"
         self._shards: dict[str, SearchRows] = {}
-        self.networks = ZeroNetworks(out, device, threads, crew, config.loop.at_once)
+        self.networks = ZeroNetworks(out, device, threads, executor, config.loop.at_once)
         self.board: EmptyBoard | None = None
         """as the newest network sees it; None = not looked at since the start"""
         self._pace: dict[str, float] = {}
@@ -109,7 +109,7 @@ class Zero:
         if not self.turn.first_step <= self.learner.step <= max(self.turn.first_step, self.turn.last_step):
             raise ValueError(f"{out}: step {self.learner.step} of its state is not one of turn {self.turn.number}")
         self.curves = Curves(out / CURVES, self.learner.step)
-        self.play = ZeroPlay(out / ROWS, config, crew)
+        self.play = ZeroPlay(out / ROWS, config, executor)
         if not self.networks.path(0).exists():
             self.learner.write_network(self.networks.path(0), self._record())
         if not (out / NETWORK).exists():

@@ -14,7 +14,7 @@ from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.selfplay.search_match import MatchPlayer, Outcome, SearchMatchJob, match_away, match_here, play_match
 from engine.selfplay.search_play import CACHE_MIB
-from engine.system.crew import Away, Crew
+from engine.system.executor import Execution, Executor
 from engine.system.files import written_whole
 
 NETWORK, NETWORKS = "network.safetensors", "networks"
@@ -24,16 +24,16 @@ HELD = 3
 class ZeroNetworks:
     """Those of one folder. Threads: one caller."""
 
-    def __init__(self, out: Path, device: Any, threads: int, crew: Crew | None, at_once: int) -> None:
+    def __init__(self, out: Path, device: Any, threads: int, executor: Executor | None, at_once: int) -> None:
         """Begin with none loaded.
 
         Args:
             device: a torch device.
             threads: evaluators on the CPU; 0 = one a core.
-            crew: plays matches; None = this process.
+            executor: plays matches; None = this process.
             at_once: games of a group, whose positions are a batch.
         """
-        self._out, self._device, self._threads, self._crew = out, device, threads, crew
+        self._out, self._device, self._threads, self._executor = out, device, threads, executor
         self._at_once = at_once
         self._loaded: dict[Path, Network] = {}
 
@@ -56,7 +56,7 @@ class ZeroNetworks:
     def match(
         self, paths: tuple[Path, Path | None], job: SearchMatchJob, games: int, is_stopped: Callable[[], bool]
     ) -> Outcome | None:  # fmt: skip
-        """Games of two networks, played by the crew if there is one; None where it was stopped before their end.
+        """Games of two networks, played by the executor if there is one; None where it was stopped before their end.
 
         Args:
             paths: of the networks; no second one = random moves.
@@ -70,8 +70,8 @@ class ZeroNetworks:
             if is_stopped():
                 stopped.set()
 
-        if self._crew:
-            return play_match(Away(self._crew, job, match_away(paths)), games, stopped, report)
+        if self._executor:
+            return play_match(Execution(self._executor, job, match_away(paths)), games, stopped, report)
         with ExitStack() as stack:
             servers = [
                 stack.enter_context(

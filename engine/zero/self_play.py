@@ -21,7 +21,7 @@ from engine.selfplay.search_games import Origin, SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import NETWORK_FILE, SearchJob, SearchPlay, played_here
 from engine.system import jit
-from engine.system.crew import Away, Crew
+from engine.system.executor import Execution, Executor
 from engine.system.files import sha256_of
 from engine.train.window import WindowBatches
 from engine.zero.facts import look_at_empty_board
@@ -37,16 +37,16 @@ LOOK_S = 0.5
 class ZeroPlay:
     """The rows of a run in the making; close it at the end. Threads: one caller, but for :meth:`stop`."""
 
-    def __init__(self, folder: Path, config: ZeroConfig, crew: Crew | None) -> None:
+    def __init__(self, folder: Path, config: ZeroConfig, executor: Executor | None) -> None:
         """Open the folder of rows, or begin one.
 
         Args:
-            crew: plays; None = this process, by a server of the caller's.
+            executor: plays; None = this process, by a server of the caller's.
         Raises:
             ValueError: the folder holds something else; one line.
         """
         self.rows = SearchPlay(folder, config.play)
-        self._config, self._crew = config, crew
+        self._config, self._executor = config, executor
         self._enough = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -68,13 +68,13 @@ class ZeroPlay:
         # Of so few visits pruning would leave a handful of moves that are no better than the others.
         return replace(play, sensible=loop.first_sensible, visits=visits, fast_visits=fast, forced=0.0)
 
-    def _players(self, turn: Turn, is_random: bool, path: Path, server: InferenceServer) -> Away:
-        """Who plays: the crew, or this process."""
+    def _players(self, turn: Turn, is_random: bool, path: Path, server: InferenceServer) -> Execution:
+        """Who plays: the executor, or this process."""
         options, at_once = self.options(turn, is_random), self._config.loop.at_once
         origin = Origin(int(sha256_of(path)[:16], 16), turn.network)
-        if self._crew is None:
+        if self._executor is None:
             return played_here(server, options, origin, at_once)
-        return Away(self._crew, SearchJob(options, origin, at_once), {NETWORK_FILE: path})
+        return Execution(self._executor, SearchJob(options, origin, at_once), {NETWORK_FILE: path})
 
     def play(
         self, turn: Turn, is_random: bool, path: Path, server: InferenceServer, report: Callable[[], None]

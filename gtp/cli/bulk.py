@@ -22,6 +22,15 @@ from engine.records.filters import Filters
 from engine.records.games import shard_files
 from engine.records.shards import MANIFEST, BuildOptions, build, read_manifest
 from engine.selfplay.bulk import BulkJob, BulkPlay
+from engine.selfplay.game_distribution import (
+    GameDistribution,
+    Komi,
+    Shares,
+    parse_share,
+    read_komi,
+    read_size,
+    read_temperature,
+)
 from engine.selfplay.games import batches_for
 from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
@@ -30,14 +39,13 @@ from engine.selfplay.plan import BulkOptions, OpenedPlan, Plan
 from engine.selfplay.reached import ReachedPlan
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.values import ATTEMPTS, ValuePlan
-from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_size, read_temperature
-from engine.system.crew import Away, Job, StopOnSignal
+from engine.system.executor import Execution, Job, StopOnSignal
 from engine.system.files import alone_in
 from engine.train.ranks import find_ranks, own_cores
 from engine.train.teacher import Teacher
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import DEVICE, PATHS, THREADS, Whole, parsed
-from gtp.cli.options import CrewOptions, Decorator, options_of, ray_options, with_options
+from gtp.cli.options import Decorator, ExecutorOptions, options_of, ray_options, with_options
 from gtp.cli.terminal import bar, one_line_errors, workers_for
 from weights import NetworkPath, files_of, find_network
 
@@ -62,7 +70,7 @@ class Bulk(NamedTuple):
     """CPU threads of the networks; 0 = one a core"""
     at_once: int
     """rows of a batch"""
-    crew: CrewOptions
+    executor: ExecutorOptions
     console: Console
     stack: ExitStack
     """closes what the command opens"""
@@ -72,11 +80,11 @@ class Bulk(NamedTuple):
         for line in lines:
             self.console.print(line, highlight=False)
 
-    def away(self, batches: int, job: Job, files: Mapping[str, Path]) -> Away | None:
+    def execution(self, batches: int, job: Job, files: Mapping[str, Path]) -> Execution | None:
         """The job for actors of Ray, in chunks of this number of batches; None = this process works."""
-        if not self.crew.ray:
+        if not self.executor.ray:
             return None
-        return Away(self.crew.open(self.stack, batches * self.at_once), job, files)
+        return Execution(self.executor.open(self.stack, batches * self.at_once), job, files)
 
     def run(self, total: int, count: Callable[[], int], stop: Callable[[], None],
             run: Callable[[Callable[[], None]], None]) -> None:  # fmt: skip
@@ -113,11 +121,13 @@ def bulk_options(at_once: Mapping[str, int], what: str) -> Decorator:
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
-        def command(out: Path, device: str, threads: int, batch: int | None, crew: CrewOptions, **rest: Any) -> Any:
+        def command(
+            out: Path, device: str, threads: int, batch: int | None, executor: ExecutorOptions, **rest: Any
+        ) -> Any:
             with one_line_errors(RuntimeError), ExitStack() as stack:
                 chosen = choose_device(device)
                 size = batch or at_once["cpu" if chosen.type == "cpu" else "gpu"]
-                return function(bulk=Bulk(out, chosen, threads, size, crew, Console(stderr=True), stack), **rest)
+                return function(bulk=Bulk(out, chosen, threads, size, executor, Console(stderr=True), stack), **rest)
 
         return with_options(command, (OUT, DEVICE, THREADS, size_option, ray_options))
 
@@ -136,11 +146,11 @@ def share(metavar: str, read: Callable[[str], Any], *default: str, text: str, us
 
 
 def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: ``--rules``, ``--komi`` and ``--temperature``, which the command gets as ``variety``."""
+    """Decorator: ``--rules``, ``--komi`` and ``--temperature``, which the command gets as ``distribution``."""
 
     @wraps(function)
     def command(*, rules: Shares[Rules], komi: Shares[Komi], temperature: Shares[float], **rest: Any) -> Any:
-        return function(variety=Variety(rules, komi, temperature), **rest)
+        return function(distribution=GameDistribution(rules, komi, temperature), **rest)
 
     options: tuple[Decorator, ...] = (
         click.option("--rules", **share("NAME=SHARE", rules_from, "chinese", text="rules (docs/rules.md)")),
@@ -177,16 +187,16 @@ def play_in_bulk(bulk: Bulk, plan: Plan, names: Sequence[str], wanted: int, coun
         networks.append(tuple(f"{number}{k}-{one.name}" for k, one in enumerate(paths)))
         files |= dict(zip(networks[-1], paths, strict=True))
         # With Ray the networks of this process only tell their shapes.
-        loaded = load_network(path, "cpu" if bulk.crew.ray else device, sample_inputs)
+        loaded = load_network(path, "cpu" if bulk.executor.ray else device, sample_inputs)
         server = InferenceServer(loaded, threads=bulk.threads or own_cores(), max_batch=bulk.at_once)
         servers.append(bulk.stack.enter_context(server))
         identities.append(identity(path, loaded.spec.name))
     bulk.stack.enter_context(alone_in(bulk.out, f"-{ranks.rank}of{ranks.count}" if ranks.count > 1 else ""))
     play = BulkPlay(servers, plan, identities, bulk.out, ranks)
     bulk.stack.callback(play.close)
-    away = bulk.away(CHUNK_TABLES, BulkJob(plan, tuple(networks), bulk.at_once), files)
+    execution = bulk.execution(CHUNK_TABLES, BulkJob(plan, tuple(networks), bulk.at_once), files)
     run, count = (play.run_positions, play.positions) if counts_positions else (play.run, lambda: play.games)
-    run = partial(run, wanted, bulk.at_once, batches_for(servers[0]), away=away)
+    run = partial(run, wanted, bulk.at_once, batches_for(servers[0]), execution=execution)
     bulk.run(play.part_of(wanted), count, play.stop, run)
     return play
 
@@ -203,7 +213,7 @@ def play_in_bulk(bulk: Bulk, plan: Plan, names: Sequence[str], wanted: int, coun
 @bulk_options(AT_ONCE, "games")
 def play_command(
     bulk: Bulk, network: str, opponent: str | None, games: int, openings: tuple[Path, ...], opening_moves: int,
-    variety: Variety, **rest: float | str,
+    distribution: GameDistribution, **rest: float | str,
 ) -> None:  # fmt: skip
     """Let the policy of NETWORK play games without search, against itself or another network.
 
@@ -217,7 +227,7 @@ def play_command(
     """
     if opening_moves and not openings:
         raise click.UsageError("--opening-moves needs --openings")
-    options = BulkOptions(variety, **rest)  # type: ignore[arg-type]
+    options = BulkOptions(distribution, **rest)  # type: ignore[arg-type]
     names = (network, *([opponent] if opponent else []))
     count = len(names)
     plan = OpenedPlan(options, count, openings, opening_moves) if openings else Plan(options)
@@ -279,7 +289,7 @@ def _play_positions(bulk: Bulk, plan: Plan, network: str, positions: int) -> Non
 @options_of(BulkOptions, "size", "passes", "dead_stones", "limit", "games_per_shard", "seed")
 @bulk_options(AT_ONCE, "games")
 def values_command(
-    bulk: Bulk, sl: str, rl: str, positions: int, whole_games: bool, latest: int, variety: Variety,
+    bulk: Bulk, sl: str, rl: str, positions: int, whole_games: bool, latest: int, distribution: GameDistribution,
     **rest: float | str,
 ) -> None:  # fmt: skip
     """Make positions for a value network as AlphaGo's were made: one a game.
@@ -294,7 +304,7 @@ def values_command(
     """
     if whole_games and latest:
         raise click.UsageError("--latest has no effect with --whole-games: there is no random move")
-    options = BulkOptions(variety, **rest)  # type: ignore[arg-type]
+    options = BulkOptions(distribution, **rest)  # type: ignore[arg-type]
     if whole_games:
         _play_positions(bulk, Plan(options), rl, positions)
         return
@@ -327,7 +337,7 @@ def values_command(
 @bulk_options(LABEL_AT_ONCE, "positions")
 def label_command(
     bulk: Bulk, sources: tuple[Path, ...], network: str, positions: int, recorded: Shares[int],
-    self_play: Shares[int], variety: Variety, **rest: int,
+    self_play: Shares[int], distribution: GameDistribution, **rest: int,
 ) -> None:  # fmt: skip
     """Let a network evaluate positions, and write its outputs as labels to train on.
 
@@ -341,20 +351,20 @@ def label_command(
     """
     if sources and not recorded:
         recorded = ((19, 1.0),)
-    options = LabelOptions(recorded, self_play, variety, **rest)
+    options = LabelOptions(recorded, self_play, distribution, **rest)
     path = find_network(network)
     bulk.stack.enter_context(alone_in(bulk.out))
     shards = _game_shards(sources, bulk.out, bulk.console)
     # With Ray the network of this process only tells its shape.
-    teacher = Teacher(load_network(path, "cpu" if bulk.crew.ray else bulk.device), bulk.threads, bulk.at_once)
+    teacher = Teacher(load_network(path, "cpu" if bulk.executor.ray else bulk.device), bulk.threads, bulk.at_once)
     bulk.stack.callback(teacher.close)
     labelling = Labelling(teacher, options, shards, identity(path, teacher.spec.name), bulk.out)
     bulk.stack.callback(labelling.close)
     networks = {f"network{k}-{file.name}": file for k, file in enumerate(files_of(path))}
     games = {f"games{k}-{file.name}": file for k, file in enumerate(shards)}
     job = LabelJob(options, tuple(networks), tuple(games), labelling.begun, bulk.at_once)
-    away = bulk.away(CHUNK_BATCHES, job, networks | games)
-    run = partial(labelling.run, positions, bulk.at_once, batches_for(teacher.server), away=away)
+    execution = bulk.execution(CHUNK_BATCHES, job, networks | games)
+    run = partial(labelling.run, positions, bulk.at_once, batches_for(teacher.server), execution=execution)
     bulk.run(positions, lambda: labelling.positions, labelling.stop, run)
     bulk.say(*(f"{count:,} positions of {kind}" for kind, count in labelling.counts.items()))
     if labelling.positions < positions:

@@ -20,7 +20,7 @@ from engine.evaluation.values import OWN_NAMES, ROLLOUTS, Estimate, Progressed
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
-from engine.play.assembly import shipped_tables
+from engine.play.factory import shipped_tables
 from engine.records.archive import SHARD_FILE
 from engine.records.filters import Filters
 from engine.records.games import Games, read_games
@@ -193,7 +193,7 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
     network.spec.check_sizes(sizes)
 
     def by_network(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
-        at_once = AT_ONCE["gpu" if network.merges else "cpu"]
+        at_once = AT_ONCE["gpu" if network.batches_requests else "cpu"]
         with InferenceServer(network, max_batch=at_once) as server:
             return policy_values(server, games, rows, plies, ROLLOUTS, at_once, batches_for(server), done)
 

@@ -20,7 +20,7 @@ from weights import NO_NETWORK, NetworkPath, find_network, players
 if TYPE_CHECKING:
     from click.types import OptionHelpExtra
 
-    from engine.system.crew import Crew
+    from engine.system.executor import Executor
 
 Options = TypeVar("Options", bound=Checked)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -220,14 +220,14 @@ def player_from(context: click.Context, config: Path | None, values: Mapping[str
     return Player(values, setup, search, network)
 
 
-class CrewOptions(NamedTuple):
+class ExecutorOptions(NamedTuple):
     """The executor that a command's options ask for."""
 
     ray: str | None
     """address of a Ray cluster; None = this process"""
     actors: int
 
-    def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> "Crew":
+    def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> "Executor":
         """The actors of Ray, which ``stack`` closes.
 
         Args:
@@ -242,17 +242,17 @@ class CrewOptions(NamedTuple):
             from engine.system.on_ray import OnRay
         except ImportError as error:
             raise ValueError(f"--ray needs Ray: pip install 'ray>=2.50' beside Keima ({error})") from error
-        crew = OnRay(self.ray, self.actors, chunk, at_once, waiting)
-        stack.callback(crew.close)
-        return crew
+        executor = OnRay(self.ray, self.actors, chunk, at_once, waiting)
+        stack.callback(executor.close)
+        return executor
 
 
 def ray_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: ``--ray`` and ``--actors``, which the command gets as ``crew``, a :class:`CrewOptions`."""
+    """Decorator: ``--ray`` and ``--actors``, which the command gets as ``executor``, a :class:`ExecutorOptions`."""
 
     @wraps(function)
     def command(*, ray: str | None, actors: int, **rest: Any) -> Any:
-        return function(crew=CrewOptions(ray, actors), **rest)
+        return function(executor=ExecutorOptions(ray, actors), **rest)
 
     options = (
         click.option(

@@ -40,7 +40,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
 
     The client's clock limits the time of a move; without a clock --seconds and --visits do.
     """
-    # The context's object is a loader of networks (engine.play.assembly.Loader) of tests; None = the usual one.
+    # The context's object is a loader of networks (engine.play.factory.Loader) of tests; None = the usual one.
     if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:

@@ -18,7 +18,7 @@ from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
 from engine.insight.review.writing import INDEX, Entry, Wanted, write_index, write_review
 from engine.pictures.drawing import check_png
-from engine.system.crew import StopOnSignal
+from engine.system.executor import StopOnSignal
 from engine.system.files import alone_in
 from gtp import startup
 from gtp.cli.arguments import PATHS, Number, Whole, parsed

@@ -31,10 +31,10 @@ from engine.nets.on_device import choose_device, load_network
 from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
+from engine.selfplay.game_distribution import GameDistribution, Komi, Shares, read_komi, read_size
 from engine.selfplay.reinforce import Reinforce, ReinforceOptions
-from engine.selfplay.variety import Komi, Shares, Variety, read_komi, read_size
 from engine.system import jit
-from engine.system.crew import StopOnSignal
+from engine.system.executor import StopOnSignal
 from engine.system.files import alone_in
 from engine.train.dataset import Material, Mixture
 from engine.train.grow import grown, on_newest_inputs, sizes_shown
@@ -186,8 +186,8 @@ def _train(
             "validation": validation.name, "label_validation": label_validation.name if label_validation else None,
             "processes": ranks.count, "boards": {str(size): share for size, share in boards},
         }  # fmt: skip
-        if variety := _variety(teacher, rules, komi):
-            record["shown"] = variety.record()
+        if distribution := _distribution(teacher, rules, komi):
+            record["shown"] = distribution.record()
         if start:
             path = find(start)
             record["start"] = identity(path, path.stem) | {"training": load_model(path)[2]}
@@ -196,10 +196,10 @@ def _train(
             record["teacher"] = [identity(path, path.stem) for path in files_of(find_network(teacher))]
             teaching = Teacher(load_network(find_network(teacher), str(chosen)), own_cores())
             stack.callback(teaching.close)
-            _check_teacher(teaching, game_shards, variety)
+            _check_teacher(teaching, game_shards, distribution)
         is_told = _is_told(teaching, options, game_shards)
         owners = _final_owners(game_shards, console) if "ownership" in spec.heads and not is_told else ()
-        draw_rules = (lambda numbers, size: variety.draw(options.seed, numbers, size)[0]) if variety else None
+        draw_rules = (lambda numbers, size: distribution.draw(options.seed, numbers, size)[0]) if distribution else None
         material = Material(game_shards, label_shards, owners, teaching, dict(boards) or None, draw_rules)
         data = Mixture(ENCODERS[spec.encoder], material, options, spec.sizes, ranks)
         validate = _validation(spec, validation, label_validation, data, chosen)
@@ -247,7 +247,7 @@ def _new_network(
     return model if wanted == present else grown(model, wanted), spec
 
 
-def _check_teacher(teacher: Teacher, shards: Sequence[Games], variety: Variety | None) -> None:
+def _check_teacher(teacher: Teacher, shards: Sequence[Games], distribution: GameDistribution | None) -> None:
     """Refuse a teacher that knows one komi only, if games have others.
 
     Raises:
@@ -257,8 +257,8 @@ def _check_teacher(teacher: Teacher, shards: Sequence[Games], variety: Variety |
     if known is None or "value" not in teacher.spec.heads:
         return
     shown = {komi for shard in shards for komi in np.unique(shard.komi[~np.isnan(shard.komi)]).tolist()}
-    if variety:
-        shown = {bound for komi, _ in variety.komi for bound in (komi.low, komi.high)}
+    if distribution:
+        shown = {bound for komi, _ in distribution.komi for bound in (komi.low, komi.high)}
     if not shown <= {known}:
         raise ValueError(
             f"--teacher: network {teacher.spec.name} knows only komi {known:g} and would evaluate all games by it: add "
@@ -273,7 +273,7 @@ def _is_told(teacher: Teacher | None, options: TrainOptions, shards: Sequence[Ga
     return all(teacher.plays(size) for shard in shards for size in np.unique(shard.size).tolist())
 
 
-def _variety(teacher: str | None, rules: Shares[Rules], komi: Shares[Komi]) -> Variety | None:
+def _distribution(teacher: str | None, rules: Shares[Rules], komi: Shares[Komi]) -> GameDistribution | None:
     """The rules and komi that the teacher sees positions under; None = those of their games.
 
     Raises:
@@ -283,7 +283,7 @@ def _variety(teacher: str | None, rules: Shares[Rules], komi: Shares[Komi]) -> V
         return None
     if not teacher:
         raise ValueError("--rules and --komi need --teacher: the teacher evaluates positions under them")
-    return Variety(rules or ((RULE_SETS["chinese"], 1.0),), komi or ((Komi(), 1.0),), ((1.0, 1.0),))
+    return GameDistribution(rules or ((RULE_SETS["chinese"], 1.0),), komi or ((Komi(), 1.0),), ((1.0, 1.0),))
 
 
 def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:
@@ -360,7 +360,13 @@ SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
 @DEVICE
 @THREADS
 def reinforce_command(
-    network: str, out: Path, baseline: str | None, variety: Variety, device: str, threads: int, **rest: float | str
+    network: str,
+    out: Path,
+    baseline: str | None,
+    distribution: GameDistribution,
+    device: str,
+    threads: int,
+    **rest: float | str,
 ) -> None:
     """Improve the policy of NETWORK by games against earlier versions of itself, as AlphaGo did (REINFORCE).
 
@@ -370,7 +376,7 @@ def reinforce_command(
     \b
         keima train reinforce alphago-9-sl --size 9 --updates 2000 --pool-every 100 --out rl-9
     """
-    options = ReinforceOptions(variety, **rest)  # type: ignore[arg-type]
+    options = ReinforceOptions(distribution, **rest)  # type: ignore[arg-type]
     with one_line_errors(RuntimeError), ExitStack() as stack, StopOnSignal() as stop:
         (ranks, chosen), start = join_ranks(choose_device(device, threads)), find(network)
         stack.push(lambda kind, *_: ranks.leave(kind is not None))

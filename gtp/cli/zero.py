@@ -27,7 +27,7 @@ from engine.features.encoder import KEIMA
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.nets.on_device import choose_device
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.system.crew import StopOnSignal
+from engine.system.executor import StopOnSignal
 from engine.system.files import alone_in
 from engine.train.ranks import own_cores
 from engine.train.turns import first_network
@@ -39,7 +39,7 @@ from engine.zero.page import write_page
 from engine.zero.self_play import compile_self_play, is_compiled
 from engine.zero.turn import Progress
 from gtp.cli.arguments import Number, Whole
-from gtp.cli.options import CrewOptions, GroupedCommand, options_from, options_of, ray_options, refusing
+from gtp.cli.options import ExecutorOptions, GroupedCommand, options_from, options_of, ray_options, refusing
 from gtp.cli.settings import read_settings, render
 from gtp.cli.terminal import INTERRUPTED, one_line_errors, say
 from weights import find
@@ -141,7 +141,7 @@ def zero(
             ctx.exit(INTERRUPTED)
 
 
-RUN_OPTIONS = ("minutes", "turns", "device", "threads", "crew")
+RUN_OPTIONS = ("minutes", "turns", "device", "threads", "executor")
 
 
 def _manifest(out: Path) -> dict[str, Any]:
@@ -180,13 +180,13 @@ def config_of(size: int, given: dict[str, Any], before: dict[str, Any]) -> ZeroC
 
 def _run(
     out: Path, config: ZeroConfig, first: Path | None, console: Console, *, minutes: float, turns: int, device: str,
-    threads: int, crew: CrewOptions,
+    threads: int, executor: ExecutorOptions,
 ) -> None:  # fmt: skip
     """Run the loop with a status line."""
     chosen, cores = choose_device(device, threads), threads or own_cores()
     shown = TerminalProgress(console)
     with ExitStack() as stack, shown.bar:
-        actors = crew.open(stack, CHUNK_TABLES * config.loop.at_once) if crew.ray else None
+        actors = executor.open(stack, CHUNK_TABLES * config.loop.at_once) if executor.ray else None
         if not is_compiled(KEIMA.name):
             shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
             compile_self_play(KEIMA.name)

@@ -29,7 +29,7 @@ from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number,
 
 if TYPE_CHECKING:
     from engine.insight.analyses import Analysis
-    from engine.insight.raw_outputs import Glancing
+    from engine.insight.raw_outputs import PositionQuery
     from engine.play.player import Player
     from engine.search.move_filter import MoveFilter
     from engine.search.report import Report, Watcher
@@ -39,7 +39,7 @@ DEFAULT_CENTISECONDS = 100.0
 MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 86400.0
 FIRST_S = 0.03
 """Before the first report of an analysis, so that a client need not wait for the interval"""
-GLANCE_S = 0.25
+RAW_S = 0.25
 """How long the first report waits for the raw outputs: q5Go shows no score without ``scoreStdev``, which they tell"""
 MAX_MOVES = 1000
 """More than any board has"""
@@ -105,7 +105,7 @@ class Asked(NamedTuple):
     """writes reports"""
     moves: "MoveFilter"
     """that may be chosen"""
-    glancing: "Glancing | None"
+    query: "PositionQuery | None"
     """the network's raw output, being evaluated; None = not needed"""
 
 
@@ -186,7 +186,7 @@ def _choose(
     if player is None:
         reply.begin()
         return f"play {CANCELLED}"
-    from engine.play.keeper import RESIGN, Purpose
+    from engine.play.game_session import RESIGN, Purpose
 
     asked = _asked(player, wanted, reply, layout)
     reply.begin()
@@ -206,8 +206,8 @@ def _choose(
 
 def _let_go(asked: Asked) -> None:
     """Cancel the evaluation of the raw output."""
-    if asked.glancing is not None:
-        asked.glancing.abandon()
+    if asked.query is not None:
+        asked.query.abandon()
 
 
 def _wanted(host: Host, words: tuple[str, ...], layout: Layout, interval_s: float) -> Wanted:
@@ -257,29 +257,29 @@ def _asked(player: "Player", wanted: Wanted, reply: Reply, layout: Layout) -> As
     color, interval_s, options, filters = wanted
     restrictions = ((only if one.is_exclusive else without)(one.color, one.points, one.depth) for one in filters)
     moves, size = reduce(and_, restrictions, EVERY_MOVE), player.game.size
-    glancing = _glancing(player, color) if layout.tells_stdev and not options.any_ownership else None
-    patience = iter((GLANCE_S,))
+    query = _query(player, color) if layout.tells_stdev and not options.any_ownership else None
+    patience = iter((RAW_S,))
 
     def tell(report: "Report") -> None:
-        glance = NOTHING if glancing is None else glancing.outputs_within(next(patience, 0.0))
-        reply.line(layout.line(Analysis(report, glance), size, color == BLACK, options))
+        raw = NOTHING if query is None else query.outputs_within(next(patience, 0.0))
+        reply.line(layout.line(Analysis(report, raw), size, color == BLACK, options))
 
     first_s = min(FIRST_S, interval_s) if math.isfinite(interval_s) else math.inf
     watcher = Watcher(tell, interval_s, first_s, options.min_moves, options.any_ownership)
-    return Asked(color, watcher, moves, glancing)
+    return Asked(color, watcher, moves, query)
 
 
-def _glancing(player: "Player", color: int) -> "Glancing | None":
+def _query(player: "Player", color: int) -> "PositionQuery | None":
     """Start the evaluation of the network's ownership; None if it has no such head, or has failed."""
     from engine.features.encoder import ENCODERS
     from engine.inference.server import NetworkFailed
-    from engine.insight.raw_outputs import Glancing
+    from engine.insight.raw_outputs import PositionQuery
 
     server = player.server
     if server is None or "ownership" not in server.spec.heads:
         return None
     try:
-        return Glancing(server, ENCODERS[server.spec.encoder], player.position_for(color))
+        return PositionQuery(server, ENCODERS[server.spec.encoder], player.position_for(color))
     except NetworkFailed:
         return None
 

@@ -80,7 +80,7 @@ def get_komi(host: Host) -> str:
 @COMMANDS.command("showboard")
 def showboard(host: Host) -> str:
     """Draw the board."""
-    return "\n" + host.keeper.diagram()
+    return "\n" + host.game_session.diagram()
 
 
 @COMMANDS.command("fixed_handicap")
@@ -150,9 +150,9 @@ def loadsgf(host: Host, file: str, *move: str) -> None:
             raise ValueError(f"{path} is not a file")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES)
-        keeper = host.keeper
+        game_session = host.game_session
         with compile_progress():
-            keeper.load_sgf(data, None if number is None else max(0, number - 1))
+            game_session.load_sgf(data, None if number is None else max(0, number - 1))
     except (OSError, ValueError) as error:
         raise CommandError(f"cannot load file: {error}") from error
 
@@ -162,7 +162,7 @@ def printsgf(host: Host, *file: str) -> str:
     """Print the game as SGF, or write it to a file; the file ``-`` prints too."""
     from engine.system.files import written_whole
 
-    text = host.keeper.sgf()
+    text = host.game_session.sgf()
     if file in ((), ("-",)):
         return text
     try:

@@ -145,7 +145,7 @@ def gogui_rules_board(host: Host) -> str:
     """The stones as a board of X (black), O (white) and points."""
     from engine.go.geometry import on_board_points
 
-    size, cells = host.keeper.game.size, host.keeper.game.position.board.color
+    size, cells = host.game_session.game.size, host.game_session.game.position.board.color
     return gogui.board((".XO"[cell] for cell in cells[on_board_points(size)]), size)
 
 
@@ -158,14 +158,14 @@ def gogui_rules_side_to_move(host: Host) -> str:
 @COMMANDS.command("gogui-rules_legal_moves")
 def gogui_rules_legal_moves(host: Host) -> str:
     """List the legal moves of the side to move, including the pass; none when the game is over."""
-    game = host.keeper.game
+    game = host.game_session.game
     return "" if game.is_over else arguments.vertices(host, [*legal_points(host, game.to_move), PASS])
 
 
 @COMMANDS.command("gogui-rules_captured_count")
 def gogui_rules_captured_count(host: Host) -> str:
     """The numbers of stones that Black and White have captured."""
-    return " ".join(str(host.keeper.game.captures(color)) for color in (BLACK, WHITE))
+    return " ".join(str(host.game_session.game.captures(color)) for color in (BLACK, WHITE))
 
 
 @COMMANDS.command("gogui-rules_final_result")
@@ -248,9 +248,9 @@ def keima_pv(host: Host, color: str = "") -> str:
 @COMMANDS.command("keima-ownership")
 def keima_ownership(host: Host) -> str:
     """Show the ownership of every point: 1 = Black's, -1 = White's."""
-    owners = host.player.look(host.keeper.game.to_move, visits=1).ownership_black
+    owners = host.player.look(host.game_session.game.to_move, visits=1).ownership_black
     assert owners is not None, "look() asks for it"
-    return gogui.board((f"{value:.3f}" for value in owners.tolist()), host.keeper.game.size)
+    return gogui.board((f"{value:.3f}" for value in owners.tolist()), host.game_session.game.size)
 
 
 @COMMANDS.command("keima-liberties")
@@ -258,8 +258,8 @@ def keima_liberties(host: Host) -> str:
     """Show the liberties of every stone's chain."""
     from engine.insight.overlays import liberties
 
-    found = liberties(host.keeper.game.position.board).tolist()
-    return gogui.board((str(count or "") for count in found), host.keeper.game.size)
+    found = liberties(host.game_session.game.position.board).tolist()
+    return gogui.board((str(count or "") for count in found), host.game_session.game.size)
 
 
 @COMMANDS.command("keima-ladders")
@@ -268,7 +268,7 @@ def keima_ladders(host: Host, color: str = "") -> str:
     from engine.insight.overlays import ladders
 
     side = arguments.optional_color(host, color)
-    captures, escapes = ladders(host.keeper.game.position.board, side)
+    captures, escapes = ladders(host.game_session.game.position.board, side)
     return gogui.graphic(
         f"TRIANGLE {arguments.vertices(host, captures)}",
         f"SQUARE {arguments.vertices(host, escapes)}",
@@ -301,7 +301,7 @@ def _heat(host: Host, probabilities: "np.ndarray", text: str) -> str:
     """Points coloured and labelled by probability, and a line of text."""
     from engine.go.geometry import on_board_points
 
-    vertices = arguments.vertices(host, on_board_points(host.keeper.game.size).tolist()).split()
+    vertices = arguments.vertices(host, on_board_points(host.game_session.game.size).tolist()).split()
     found = list(zip(vertices, probabilities[:-1].tolist(), strict=True))
     return gogui.graphic(
         gogui.shades((vertex, p) for vertex, p in found if p >= SHADED),

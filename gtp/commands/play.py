@@ -25,8 +25,8 @@ def play(host: Host, color: str, vertex: str) -> None:
 
 
 def _choose(host: Host, color: str, purpose: str) -> str:
-    """Choose a move for a purpose, the name of one of :class:`engine.play.keeper.Purpose`."""
-    from engine.play.keeper import RESIGN, Purpose
+    """Choose a move for a purpose, the name of one of :class:`engine.play.game_session.Purpose`."""
+    from engine.play.game_session import RESIGN, Purpose
 
     side = arguments.color(color)
     with live_graphics(host, side) as watcher:

@@ -21,7 +21,7 @@ COMMANDS = Registry()
 @COMMANDS.command("is_legal")
 def is_legal(host: Host, color: str, vertex: str) -> str:
     """Whether a move is legal under the current rules: 1 or 0."""
-    return str(int(host.keeper.game.is_legal(arguments.color(color), arguments.vertex(host, vertex))))
+    return str(int(host.game_session.game.is_legal(arguments.color(color), arguments.vertex(host, vertex))))
 
 
 @COMMANDS.command("all_legal")
@@ -33,14 +33,14 @@ def all_legal(host: Host, color: str) -> str:
 @COMMANDS.command("captures")
 def captures(host: Host, color: str) -> str:
     """The number of stones that a player has captured."""
-    return str(host.keeper.game.captures(arguments.color(color)))
+    return str(host.game_session.game.captures(arguments.color(color)))
 
 
 def legal_points(host: Host, color: int) -> list[int]:
     """The points where a colour may move, the top row first."""
     from engine.go.geometry import on_board_points
 
-    game = host.keeper.game
+    game = host.game_session.game
     return [point for point in on_board_points(game.size).tolist() if game.is_legal(color, point)]
 
 
@@ -133,7 +133,7 @@ def _asked(words: list[str]) -> tuple[Iterable[int], float]:
 
 def _raw_text(host: Host, symmetry: int, found: "RawEvaluation") -> str:
     """The answer of one symmetry."""
-    output, size = found.output, host.keeper.game.size
+    output, size = found.output, host.game_session.game.size
     lines = [
         f"symmetry {symmetry}",
         f"whiteWin {output.win:.6f}",

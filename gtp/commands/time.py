@@ -71,8 +71,8 @@ def time_left(host: Host, color: str, time: str, stones: str = "0") -> None:
 
 def _configure(host: Host, settings: TimeSettings) -> None:
     """Set the clock; a running clock waits for the player, since the client may start it after the answer."""
-    keeper = host.player if settings.is_limited else host.record
-    keeper.clock.configure(settings)
+    game_session = host.player if settings.is_limited else host.record
+    game_session.clock.configure(settings)
 
 
 def _settings(kind: str, numbers: tuple[str, ...], known: tuple[str, ...]) -> TimeSettings:

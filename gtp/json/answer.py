@@ -26,7 +26,7 @@ class Answer:
 
     def __init__(self, found: Analysis, size: int, to_move: int, wanted: Wanted) -> None:
         """An answer about a position with ``to_move`` (a color) to move."""
-        self._report, self._glance = found
+        self._report, self._raw = found
         self._size, self._to_move, self._wanted = size, to_move, wanted
         viewer = {"b": BLACK, "w": WHITE}.get(wanted.perspective, to_move)
         self._is_flipped = viewer != to_move
@@ -88,9 +88,9 @@ class Answer:
 
     def _root(self) -> dict[str, Any]:
         """The position as a whole."""
-        report, glance = self._report, self._glance
-        raw_value = report.value_stm if glance.value_stm is None else glance.value_stm
-        raw_score = self._score(report.score_stm if glance.score_stm is None else glance.score_stm)
+        report, raw_output = self._report, self._raw
+        raw_value = report.value_stm if raw_output.value_stm is None else raw_output.value_stm
+        raw_score = self._score(report.score_stm if raw_output.score_stm is None else raw_output.score_stm)
         score = self._score(report.score_stm)
         return {
             "currentPlayer": color_letter(self._to_move),
@@ -125,7 +125,7 @@ class Answer:
 
     def _policy(self) -> list[float]:
         """The network's probabilities of all moves in policy order, the pass last; illegal moves -1."""
-        raw = self._glance.policy
+        raw = self._raw.policy
         if raw is not None:
             return [-1.0 if value != value else rounded(value) for value in raw.tolist()]
         found = [-1.0] * (self._size**2 + 1)

@@ -28,7 +28,7 @@ from engine.config import SearchOptions
 from engine.config.declaration import core_count
 from engine.features.encoder import KEY, ZERO
 from engine.nets.fakes import SerialNetwork, UniformNetwork
-from engine.play.assembly import Parts, load_parts
+from engine.play.factory import Parts, load_parts
 from engine.search.worker import GPU_LEAVES
 from gtp.cli.terminal import INTERRUPTED
 

@@ -15,7 +15,7 @@ from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import HEADS
-from engine.play.assembly import shipped_tables
+from engine.play.factory import shipped_tables
 from engine.records.games import write_games
 from engine.records.schema import join
 from engine.train.metrics import PositionMetrics

@@ -7,7 +7,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.insight.analyses import Analyses
 from engine.nets.fakes import HashNetwork
-from engine.play.assembly import Parts, new_server
+from engine.play.factory import Parts, new_server
 from gtp.json.engine import JsonEngine
 from gtp.json.settings import Settings
 
@@ -20,7 +20,7 @@ class Gate:
 
     def __init__(self, network) -> None:
         self._network = network
-        self.spec, self.device, self.merges = network.spec, network.device, network.merges
+        self.spec, self.device, self.batches_requests = network.spec, network.device, network.batches_requests
         self.opened, self.asked = threading.Event(), threading.Event()
         self.opened.set()
         self.broken = False

@@ -18,7 +18,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import Checked, option
 from gtp.cli.analysis import analysis
 from gtp.cli.arguments import NewFile
-from gtp.cli.options import CrewOptions, options_of
+from gtp.cli.options import ExecutorOptions, options_of
 from gtp.cli.play import gtp
 from gtp.cli.review import review
 from tests.conftest import ROOT
@@ -68,7 +68,7 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch):
     (wanted,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["ray"]
     said = f"^--ray needs Ray: pip install '{wanted}' beside Keima"
     with ExitStack() as stack, pytest.raises(ValueError, match=said):
-        CrewOptions("local", 0).open(stack, chunk=1)
+        ExecutorOptions("local", 0).open(stack, chunk=1)
 
 
 @pytest.mark.parametrize("flag", ["--weights", "-model"])
@@ -96,7 +96,7 @@ def test_a_shipped_player_brings_its_options_to_commands_that_have_none_of_them(
         seen.append((options.rollout_weight, options.threads))
         raise SystemExit
 
-    monkeypatch.setattr("engine.play.assembly.load_parts", load)
+    monkeypatch.setattr("engine.play.factory.load_parts", load)
     (tmp_path / "mine.toml").write_text("rollout-weight = 0.25\nthreads = 3\n")
     for words in ([], ["--config", str(tmp_path / "mine.toml")]):
         CliRunner().invoke(benchmark, ["--weights", "alphago-9", "--no-write", *words])

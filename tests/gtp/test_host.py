@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from engine.go.geometry import BLACK
-from engine.play.early import EarlyKeeper
+from engine.play.early import EarlySession
 from gtp.commands import COMMANDS
 from gtp.host import Host
 from gtp.protocol import CommandError
@@ -15,13 +15,13 @@ SENT = ("boardsize 9", "komi 5.5", "time_settings 0 0 0", "play b e5", "play w c
 
 def test_the_board_is_kept_while_the_player_is_loaded_and_then_taken_over(make_player):
     host = Host(COMMANDS)
-    host.begin(EarlyKeeper(19))
+    host.begin(EarlySession(19))
     assert [COMMANDS.answer(host, line, lambda text: None) for line in SENT] == ["=\n\n"] * len(SENT)
     assert COMMANDS.answer(host, "play w e5", lambda text: None) == "? illegal move\n\n"
     assert COMMANDS.answer(host, "gogui-title", lambda text: None) == "= Keima\n\n"
     player = make_player(size=13)
     host.provide(player)
-    assert host.keeper is player and host.player is player
+    assert host.game_session is player and host.player is player
     assert (player.game.size, player.game.komi, player.game.n_moves) == (9, 5.5, 1)
     assert player.game.rules.name == "aga" and player.clock.budget(BLACK, 1, 81) is None
     assert COMMANDS.answer(host, "genmove w", lambda text: None).startswith("= ")
@@ -32,7 +32,7 @@ def test_the_board_is_kept_while_the_player_is_loaded_and_then_taken_over(make_p
 )
 def test_a_clock_is_answered_when_the_player_is_there_for_it_may_run_from_then_on(make_player, line):
     host = Host(COMMANDS)
-    host.begin(EarlyKeeper(9))
+    host.begin(EarlySession(9))
     with ThreadPoolExecutor(1) as thread:
         answer = thread.submit(COMMANDS.answer, host, line, lambda text: None)
         with pytest.raises(TimeoutError):
@@ -44,7 +44,7 @@ def test_a_clock_is_answered_when_the_player_is_there_for_it_may_run_from_then_o
 
 def test_a_player_that_cannot_be_loaded_refuses_the_rest():
     host = Host(COMMANDS)
-    host.begin(EarlyKeeper(9))
+    host.begin(EarlySession(9))
     assert COMMANDS.answer(host, "play b e5", lambda text: None) == "=\n\n"
     host.refuse("no such device")
     assert COMMANDS.answer(host, "play w c3", lambda text: None) == "? no such device\n\n"
@@ -65,7 +65,7 @@ def test_a_player_that_cannot_be_loaded_refuses_the_rest():
 def test_what_goes_on_until_the_next_line_ends_with_it_before_the_player_is_there(line, reply):
     """Sabaki's first analysis could not be interrupted for seven seconds."""
     host = Host(COMMANDS)
-    host.begin(EarlyKeeper(9))
+    host.begin(EarlySession(9))
     assert COMMANDS.is_open_ended(line)
     with ThreadPoolExecutor(1) as thread:
         answer = thread.submit(COMMANDS.answer, host, line, None)
@@ -83,5 +83,5 @@ def test_what_goes_on_until_the_next_line_ends_with_it_before_the_player_is_ther
 )
 def test_arguments_are_refused_before_the_player_is_there(line):
     host = Host(COMMANDS)
-    host.begin(EarlyKeeper(9))
+    host.begin(EarlySession(9))
     assert COMMANDS.answer(host, line, None).startswith("? ")

@@ -11,7 +11,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.insight.analyses import Analyses
 from engine.nets.fakes import HashNetwork
-from engine.play.assembly import Parts, new_server
+from engine.play.factory import Parts, new_server
 from gtp.cli.review import review, thresholds_of
 from gtp.startup import Analysing
 

@@ -15,9 +15,9 @@ PLANES, GLOBALS, SIZE = 3, 2, 5
 class GatedNetwork(UniformNetwork):
     """A uniform network whose calls tell of their size when they come in, and stay until they are let out."""
 
-    def __init__(self, merges: bool = False):
+    def __init__(self, batches_requests: bool = False):
         super().__init__("test")
-        self.merges = merges
+        self.batches_requests = batches_requests
         self.entered: queue.Queue[int] = queue.Queue()
         self._gate = threading.Semaphore(0)
 
@@ -80,7 +80,7 @@ class Breaking(HashNetwork):
 
     def __init__(self, calls: int = 0, error: Exception | None = None):
         super().__init__("test")
-        self.merges = True
+        self.batches_requests = True
         self._left = calls
         self._error = error or RuntimeError("an illegal memory access\nwas encountered")
 

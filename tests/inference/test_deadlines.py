@@ -135,7 +135,7 @@ def test_a_gpus_evaluators_each_prepare_for_a_board_before_it_is_played_on(monke
     say_once.cache_clear()
     monkeypatch.setattr(engine.inference.server, "new_runner", Preparing)
     network = HashNetwork("test")
-    network.merges = True
+    network.batches_requests = True
     with InferenceServer(network, max_batch=256) as server:
         for size in (SIZE, SIZE + 1):
             server.warm_up(size, PLANES, GLOBALS)

@@ -82,7 +82,7 @@ def test_many_callers_at_once_all_get_their_answers():
 
 
 def test_waiting_requests_are_merged_where_the_device_likes_it():
-    network = GatedNetwork(merges=True)
+    network = GatedNetwork(batches_requests=True)
     with InferenceServer(network, max_batch=10) as server:
         requests = submitted(server, 1)
         assert network.next_entered() == 1
@@ -95,7 +95,7 @@ def test_waiting_requests_are_merged_where_the_device_likes_it():
 
 
 def test_a_server_that_many_searches_share_merges_their_requests_on_any_device():
-    network = GatedNetwork(merges=False)
+    network = GatedNetwork(batches_requests=False)
     with InferenceServer(network, threads=1, max_batch=10, shared=True) as server:
         requests = submitted(server, 1)
         assert network.next_entered() == 1
@@ -106,7 +106,7 @@ def test_a_server_that_many_searches_share_merges_their_requests_on_any_device()
 
 
 def test_evaluators_that_many_searches_share_take_their_share_of_what_is_in_flight():
-    network = GatedNetwork(merges=False)
+    network = GatedNetwork(batches_requests=False)
     with InferenceServer(network, threads=2, shared=True) as server:
         requests = submitted(server, 1, 1)
         assert network.next_entered() == network.next_entered() == 1
@@ -119,7 +119,7 @@ def test_evaluators_that_many_searches_share_take_their_share_of_what_is_in_flig
 
 def test_an_evaluator_that_many_searches_share_waits_a_moment_for_its_share():
     """Alone a position takes as long as two of a batch."""
-    network = GatedNetwork(merges=False)
+    network = GatedNetwork(batches_requests=False)
     with InferenceServer(network, threads=2, shared=True) as server:
         requests = submitted(server, 5)
         assert network.next_entered() == 5
@@ -133,7 +133,7 @@ def test_an_evaluator_that_many_searches_share_waits_a_moment_for_its_share():
 
 
 def test_boards_of_other_sizes_travel_apart():
-    network = GatedNetwork(merges=True)
+    network = GatedNetwork(batches_requests=True)
     with InferenceServer(network) as server:
         requests = submitted(server, 1, 1, alone=True)
         assert network.next_entered() == network.next_entered() == 1
@@ -147,7 +147,7 @@ def test_boards_of_other_sizes_travel_apart():
 
 
 def test_a_device_that_merges_is_never_without_a_batch_while_anybody_waits():
-    network = GatedNetwork(merges=True)
+    network = GatedNetwork(batches_requests=True)
     stop = threading.Event()
 
     def call(server: InferenceServer, seed: int) -> None:
@@ -172,7 +172,7 @@ def test_a_device_that_merges_is_never_without_a_batch_while_anybody_waits():
 
 
 def test_a_batch_is_held_back_until_it_is_worth_the_call_but_not_from_an_idle_device():
-    network = GatedNetwork(merges=True)
+    network = GatedNetwork(batches_requests=True)
     with InferenceServer(network) as server:
         requests = submitted(server, 8)
         assert network.next_entered() == 8
@@ -194,7 +194,7 @@ class SmallMemory(HashNetwork):
 
     def __init__(self):
         super().__init__("test")
-        self.merges = True
+        self.batches_requests = True
         self.batches: list[int] = []
 
     def evaluate(self, planes, globals_):
@@ -240,14 +240,14 @@ class Reload:
 
 
 @pytest.mark.parametrize(
-    ("networks", "line", "merges"),
+    ("networks", "line", "batches_requests"),
     [
         ([Breaking(1000)], "its network has been loaded again", True),
         ([RuntimeError("no such device"), HashNetwork("test")], "continuing with the CPU", False),
         ([Breaking(2), HashNetwork("test")], "continuing with the CPU", False),
     ],
 )
-def test_a_device_that_fails_is_replaced_and_nothing_is_lost(networks, line, merges, capfd):
+def test_a_device_that_fails_is_replaced_and_nothing_is_lost(networks, line, batches_requests, capfd):
     say_once.cache_clear()
     reload = Reload(*networks)
     with InferenceServer(Breaking(3), threads=3, max_batch=4, reload=reload) as server:
@@ -255,7 +255,7 @@ def test_a_device_that_fails_is_replaced_and_nothing_is_lost(networks, line, mer
         wait_for(server, requests)
         assert all(map(is_answered, requests))
         assert server.evaluations == sum(range(1, 9))
-        assert server.merges == merges and server.evaluators == (2 if merges else 3)
+        assert server.batches_requests == batches_requests and server.evaluators == (2 if batches_requests else 3)
         assert not reload.networks
     said = capfd.readouterr().err.splitlines()
     assert said[-1] == f"cpu failed (an illegal memory access): {line}"
@@ -267,7 +267,7 @@ class LosesNumbers(HashNetwork):
 
     def __init__(self):
         super().__init__("test")
-        self.merges = True
+        self.batches_requests = True
 
     def evaluate(self, planes, globals_):
         output = super().evaluate(planes, globals_)
@@ -292,7 +292,7 @@ def test_a_device_that_has_failed_otherwise_may_lose_its_numbers_too():
     with InferenceServer(Breaking(0), max_batch=4, reload=reload) as server:
         requests = submitted(server, 2, 3)
         wait_for(server, requests)
-        assert all(map(is_answered, requests)) and server.merges
+        assert all(map(is_answered, requests)) and server.batches_requests
     assert reload.exact == [False, True]
 
 

@@ -14,7 +14,7 @@ from engine.go.rules import RULE_SETS
 from engine.insight.analyses import Analyses, Job, Task
 from engine.insight.review.judgement import judged
 from engine.insight.review.turns import turn_of
-from engine.play.assembly import load_parts, new_server
+from engine.play.factory import load_parts, new_server
 from engine.play.player import Player
 from weights import DEFAULT, find_network
 

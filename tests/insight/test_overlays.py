@@ -14,9 +14,9 @@ from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, index_of, on_board_points
 from engine.inference.server import InferenceServer
-from engine.insight.analyses import _glance
+from engine.insight.analyses import _raw_output
 from engine.insight.overlays import ladders, liberties, policy, rollout_probabilities
-from engine.insight.raw_outputs import NOTHING, Glancing, raw_evaluation
+from engine.insight.raw_outputs import NOTHING, PositionQuery, raw_evaluation
 from engine.nets.fakes import UniformNetwork
 from engine.nets.raw import RawNetwork
 from engine.play.life_and_death import SURE
@@ -83,10 +83,10 @@ def test_a_glance_under_a_symmetry_is_turned_back():
     for vertex in ("C3", "G7", "D4"):
         game.play(game.to_move, from_vertex(vertex, 9))
     with InferenceServer(Mirror(KEIMA.name), threads=1) as server:
-        glances = [Glancing(server, KEIMA, game.position, one).outputs() for one in range(8)]
-    for glance in glances[1:]:
-        np.testing.assert_array_equal(glance.policy, glances[0].policy)
-        np.testing.assert_array_equal(glance.ownership_black, glances[0].ownership_black)
+        glances = [PositionQuery(server, KEIMA, game.position, one).outputs() for one in range(8)]
+    for raw in glances[1:]:
+        np.testing.assert_array_equal(raw.policy, glances[0].policy)
+        np.testing.assert_array_equal(raw.ownership_black, glances[0].ownership_black)
     assert glances[0].ownership_black[index_of(from_vertex("G7", 9), 9)] == -1
 
 
@@ -96,9 +96,9 @@ def test_a_glance_is_not_waited_for_when_nobody_wants_it_any_more():
     network.gate.clear()
     found = []
     with InferenceServer(network, threads=1) as server:
-        glancing = Glancing(server, KEIMA, Game(9).position)
+        query = PositionQuery(server, KEIMA, Game(9).position)
         job = SimpleNamespace(ended=ended)
-        thread = threading.Thread(target=lambda: found.append(_glance(job, glancing)), daemon=True)
+        thread = threading.Thread(target=lambda: found.append(_raw_output(job, query)), daemon=True)
         thread.start()
         assert network.hanging.wait(STUCK_S)
         ended.set()

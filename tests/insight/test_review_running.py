@@ -15,7 +15,7 @@ from engine.insight.review.games import game_to_review, is_review, sources
 from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
 from engine.nets.fakes import HashNetwork
-from engine.play.assembly import Parts, new_server
+from engine.play.factory import Parts, new_server
 
 OPTIONS = SearchOptions(threads=1, seed=7, memory=64)
 MEANS = Means("hash", 12, 0.0)

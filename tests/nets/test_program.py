@@ -11,9 +11,9 @@ from torch import nn
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute import program as kernels
 from engine.nets.compute.adapter import TorchNetwork, exact_output
-from engine.nets.compute.lanes import WIDTH
 from engine.nets.compute.program import ACTIVATIONS, Before, Program, Unwritable, pooled, pooled_by_size
 from engine.nets.compute.runner import new_runner
+from engine.nets.compute.simd import WIDTH
 from engine.nets.compute.winograd import TILES, tile_side
 from tests.nets.models import CPU, inputs, toy
 

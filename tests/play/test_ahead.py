@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.play import ahead
-from engine.play.keeper import GameKeeper
+from engine.play.game_session import GameSession
 from engine.system import jit
 
 TOGETHER = """
@@ -38,6 +39,14 @@ def test_play_compiles_nothing_that_was_not_compiled_ahead(name, encoder):
     command = [sys.executable, "-m", "tests.play.warm_game", name, encoder]
     played = subprocess.run(command, cwd=jit.ENGINE_FOLDER.parent, stdout=subprocess.PIPE, text=True, check=True)
     assert played.stdout.strip().splitlines()[-1] == "[]", "python -m tests.play.warm_game writes the record anew"
+
+
+def test_a_struct_that_the_record_names_has_its_name_alone():
+    named = set(re.findall(r"\b[A-Z]\w+", ahead.RECORD.read_text())) & ahead._structs().keys()
+    modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("engine.")]
+    structs = {item for module in modules for item in module.values() if hasattr(item, "_fields")}
+    assert len(named) > 10
+    assert sorted(named) == sorted(struct.__name__ for struct in structs if struct.__name__ in named)
 
 
 def test_two_processes_on_a_cold_cache_share_the_work(tmp_path):
@@ -88,14 +97,14 @@ def test_a_kernel_that_fails_says_so(tmp_path, monkeypatch):
 
 
 def test_a_keeper_keeps_to_the_boards_it_is_given():
-    keeper = GameKeeper(9, sizes=(7, 13))
+    session = GameSession(9, sizes=(7, 13))
     with pytest.raises(ValueError, match="unacceptable size: 19, the network plays 7 to 13"):
-        keeper.new_game(19)
-    assert keeper.game.size == 9
+        session.new_game(19)
+    assert session.game.size == 9
     with pytest.raises(ValueError, match="unacceptable size: 7, the network plays 9 alone"):
-        GameKeeper(9, sizes=(9, 9)).new_game(7)
+        GameSession(9, sizes=(9, 9)).new_game(7)
 
 
 def test_a_keeper_begins_on_the_nearest_board_it_is_given():
     """The engine refused every command, boardsize too, where its network did not play the 19x19 of the default."""
-    assert [GameKeeper(size, sizes=(7, 13)).game.size for size in (5, 9, 19)] == [7, 9, 13]
+    assert [GameSession(size, sizes=(7, 13)).game.size for size in (5, 9, 19)] == [7, 9, 13]

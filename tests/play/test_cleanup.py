@@ -6,7 +6,7 @@ import pytest
 
 from engine.config import PlayOptions
 from engine.go.geometry import BLACK, PASS, WHITE, to_vertex
-from engine.play.keeper import RESIGN, Purpose
+from engine.play.game_session import RESIGN, Purpose
 from engine.play.player import Player
 from tests.playing import DEAD_STONES, FEW, SEARCH, SEKI_IN_A_CORNER, WALLS, position
 

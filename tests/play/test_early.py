@@ -6,14 +6,14 @@ import pytest
 
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import RULE_SETS
-from engine.play.early import EarlyKeeper
-from engine.play.keeper import GameKeeper, begun
+from engine.play.early import EarlySession
+from engine.play.game_session import GameSession, begun
 
 
-def said(keeper, name, *arguments):
+def said(session, name, *arguments):
     """What a method answers, or how it refuses."""
     try:
-        return getattr(keeper, name)(*arguments)
+        return getattr(session, name)(*arguments)
     except ValueError as error:
         return f"refused: {error}"
 
@@ -39,9 +39,9 @@ def change(random_, size):
     )
 
 
-def state(keeper):
-    """All that a keeper knows of its game."""
-    game = keeper.game
+def state(session):
+    """All that a session knows of its game."""
+    game = session.game
     known = (game.size, game.komi, game.rules, game.n_moves, game.to_move, game.start_to_move)
     return (*known, game.start_stones(), game.moves())
 
@@ -50,14 +50,14 @@ def state(keeper):
 def test_it_accepts_and_refuses_what_the_game_with_a_board_does(seed):
     random_ = random.Random(seed)
     size = random_.choice([2, 3, 4, 7])
-    early, keeper = EarlyKeeper(size), GameKeeper(size)
+    early, session = EarlySession(size), GameSession(size)
     for _ in range(400):
         wanted = change(random_, size)
-        assert said(early, *wanted) == said(keeper, *wanted), wanted
-        assert state(early) == state(keeper)
+        assert said(early, *wanted) == said(session, *wanted), wanted
+        assert state(early) == state(session)
     later = begun(early)
-    assert state(later) == state(keeper) and later.clock is early.clock
-    ours, theirs = later.game.position, keeper.game.position
+    assert state(later) == state(session) and later.clock is early.clock
+    ours, theirs = later.game.position, session.game.position
     assert (ours.board.color == theirs.board.color).all() and (ours.meta == theirs.meta).all()
     assert (ours.rules == theirs.rules).all() and ours.board.hash[0] == theirs.board.hash[0]
     assert (ours.hashes[: later.game.n_moves + 1] == theirs.hashes[: later.game.n_moves + 1]).all()

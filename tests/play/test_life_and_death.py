@@ -6,7 +6,7 @@ import pytest
 from engine.go import diagram
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, on_board_points, to_vertex
-from engine.play.assembly import shipped_tables
+from engine.play.factory import shipped_tables
 from engine.play.life_and_death import chains_with, estimate_end, points_that_capture
 from engine.search.endings import is_full
 from tests.playing import SEKI_AT_C3

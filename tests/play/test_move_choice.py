@@ -8,7 +8,7 @@ from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
 from engine.go.scoring import final_score_black
 from engine.play.backend import Backend
 from engine.play.clock import absolute
-from engine.play.keeper import RESIGN, Purpose
+from engine.play.game_session import RESIGN, Purpose
 from engine.play.life_and_death import estimate_end
 from engine.play.move_plan import SETTLED_A_MOVE, MovePlan, is_endgame
 from engine.search.move_filter import EVERY_MOVE, only

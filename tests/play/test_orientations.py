@@ -13,7 +13,7 @@ from engine.go.diagram import render
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points
 from engine.go.sgf import read_sgf
-from engine.play.assembly import shipped_tables
+from engine.play.factory import shipped_tables
 from engine.play.life_and_death import end_by_owners, estimate_end
 from engine.rollout.ownership import rollout_ownership
 from tests.go.positions import TANGLED, game_from, random_game

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-import engine.play.assembly
+import engine.play.factory
 import engine.play.player
 import engine.search.worker
 from engine.config import PlayOptions
@@ -16,7 +16,7 @@ from engine.nets.network import NetOutput, NetworkSpec
 from engine.nets.notices import say_once
 from engine.play.backend import warn_of_komi
 from engine.play.clock import absolute, fischer, move_limits
-from engine.play.keeper import RESIGN, Purpose
+from engine.play.game_session import RESIGN, Purpose
 from engine.play.life_and_death import estimate_end
 from engine.search.report import Watcher
 from engine.search.search import Search
@@ -356,7 +356,7 @@ class Lacking(HashNetwork):
 
 
 def test_without_values_rollouts_judge(make_player, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking("policy", "score", "ownership"))
+    monkeypatch.setattr(engine.play.factory, "load_network", lambda *_: Lacking("policy", "score", "ownership"))
     player = position(make_player(network=tmp_path, rules="tromp-taylor", komi=6.5), DEAD_STONES, BLACK)
     player.genmove(BLACK)
     assert player.last_genmove_report.evaluations > 0
@@ -365,20 +365,20 @@ def test_without_values_rollouts_judge(make_player, monkeypatch, tmp_path):
 
 def test_one_lost_rollout_is_no_reason_to_resign(make_player, monkeypatch, tmp_path):
     """Without search and without values a move rests on a single rollout, which is won or lost."""
-    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking("policy", "score", "ownership"))
+    monkeypatch.setattr(engine.play.factory, "load_network", lambda *_: Lacking("policy", "score", "ownership"))
     player = make_player(PlayOptions(policy_only=True, resign_count=1), network=tmp_path)
     for n in range(60):
         assert player.genmove(BLACK if n % 2 == 0 else WHITE) != RESIGN
 
 
 def test_a_network_without_a_policy_is_refused_where_patterns_may_not_stand_in(make_player, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking("value", "score", "ownership"))
+    monkeypatch.setattr(engine.play.factory, "load_network", lambda *_: Lacking("value", "score", "ownership"))
     with pytest.raises(ValueError, match="network lacking has no policy: it cannot play without learnt"):
         make_player(network=tmp_path, uniform_rollouts=True)
 
 
 def test_networks_that_cannot_play_are_refused(make_player, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: HashNetwork("runes"))
+    monkeypatch.setattr(engine.play.factory, "load_network", lambda *_: HashNetwork("runes"))
     with pytest.raises(ValueError, match="network hash wants the encoder 'runes', known are keima-2"):
         make_player(network=tmp_path)
 

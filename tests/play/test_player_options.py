@@ -7,7 +7,7 @@ import pytest
 
 from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, WHITE
-from engine.play.keeper import RESIGN, Purpose
+from engine.play.game_session import RESIGN, Purpose
 from engine.play.player import Player
 from tests.playing import is_pondering
 from weights import find_network

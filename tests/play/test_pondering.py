@@ -10,7 +10,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points
 from engine.play.clock import absolute
-from engine.play.keeper import RESIGN, Purpose
+from engine.play.game_session import RESIGN, Purpose
 from engine.play.player import Player
 from engine.play.pondering import Ponder
 from engine.search.search import Search

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-import engine.play.assembly
+import engine.play.factory
 import engine.rollout.ownership
 import engine.search.worker
 from engine.config import PlayOptions, SearchOptions
@@ -16,7 +16,7 @@ from engine.insight.overlays import policy
 from engine.nets.fakes import HashNetwork
 from engine.nets.notices import say_once
 from engine.play.clock import NO_CLOCK, absolute, byoyomi
-from engine.play.keeper import Purpose
+from engine.play.game_session import Purpose
 from engine.play.player import Player
 from engine.play.pondering import Ponder
 from engine.rollout.ownership import average_ownership
@@ -58,7 +58,7 @@ def network():
 @pytest.fixture
 def make(network, monkeypatch, tmp_path):
     """Players by that network on 9x9, a board of isolated stones unless another is set up; one evaluator."""
-    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: network)
+    monkeypatch.setattr(engine.play.factory, "load_network", lambda *_: network)
     players = []
 
     def make_player(options=None, moves=40):

@@ -17,7 +17,7 @@ from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
 from engine.nets.compute.program import LINE
 from engine.play import ahead
-from engine.play.keeper import Purpose
+from engine.play.game_session import Purpose
 from engine.search.report import Watcher
 from engine.search.stoppers import SearchLimits
 from engine.system.arrays import numba_type
@@ -90,11 +90,13 @@ def play(name, encoder):
         player.genmove(WHITE)
         player.genmove(BLACK, Purpose.CLEAN_UP)
         player.undo()
-    player.analyze(BLACK, Watcher(lambda _: player.interrupt(), ownership=True))
+    # Deep enough that leaves after two passes, which no network sees, are among those whose ownership is wanted.
+    player.play(BLACK, PASS)
+    player.analyze(WHITE, Watcher(lambda report: report.visits < 500 or player.interrupt(), 0.05, ownership=True))
     player.resume()
-    stand_in = player._backend.stand_in()
-    stand_in.set_position(player.game.position)
-    stand_in.run(SearchLimits(visits=20))
+    fallback = player._backend.fallback()
+    fallback.set_position(player.game.position)
+    fallback.run(SearchLimits(visits=20))
     player.close()
     return first, compiled(scratch)
 
@@ -115,6 +117,8 @@ if __name__ == "__main__":
     if not sys.argv[1:]:
         record()
     elif sys.argv[1] == "record":
+        # Only what play itself calls counts, not what the record of before has loaded.
+        ahead.FIRST = ahead.LATER = ()
         first, found = play(*sys.argv[2:])
         for kernel, arguments in found.items():
             print("first" if kernel in first else "later", kernel, arguments)

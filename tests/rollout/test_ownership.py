@@ -7,7 +7,7 @@ from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
 from engine.go.random import seed_state
-from engine.play.assembly import shipped_tables
+from engine.play.factory import shipped_tables
 from engine.rollout import ownership
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.ownership import average_ownership, rollout_ownership

@@ -11,7 +11,7 @@ from engine.features.symmetry import symmetry_table
 from engine.go.geometry import BLACK, PASS, from_vertex
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, SerialNetwork
-from engine.play.assembly import shipped_patterns
+from engine.play.factory import shipped_patterns
 from engine.search.choosing import best_first
 from engine.search.move_filter import without
 from engine.search.report import MoveReport

@@ -103,7 +103,7 @@ def test_owners_are_added_up_once_with_the_lock_held_and_divided_without(server,
     monkeypatch.setattr(owners, "add_root_owners", lambda *given: (done.append(given), add(*given))[1])
 
     def dividing(sums):
-        other = threading.Thread(target=lambda: is_free.append(search._shared.changed.acquire(timeout=0)))
+        other = threading.Thread(target=lambda: is_free.append(search._shared.lock.acquire(timeout=0)))
         other.start()
         other.join()
         return means(sums)

@@ -13,7 +13,7 @@ from engine.go.geometry import BLACK, PASS, on_board_points
 from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.play.assembly import load_parts, owner_tables, parts_with, shipped_patterns
+from engine.play.factory import load_parts, owner_tables, parts_with, shipped_patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.softmax import consider, new_candidates, weigh

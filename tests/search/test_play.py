@@ -10,7 +10,7 @@ from engine.go.scoring import final_score_black
 from engine.go.seki import score_with_dame_filled
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
-from engine.play.assembly import shipped_patterns
+from engine.play.factory import shipped_patterns
 from engine.search import worker
 from engine.search.choosing import choose
 from engine.search.leaves import score_finished_territory

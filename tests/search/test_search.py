@@ -17,7 +17,7 @@ from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import HEADS, NetworkSpec
-from engine.play.assembly import shipped_patterns
+from engine.play.factory import shipped_patterns
 from engine.search.move_filter import only, without
 from engine.search.report import Watcher
 from engine.search.search import Search

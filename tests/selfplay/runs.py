@@ -6,12 +6,12 @@ from pathlib import Path
 from engine.go.rules import RULE_SETS
 from engine.records.games import Games, read_games
 from engine.selfplay.bulk import MANIFEST, BulkPlay
-from engine.selfplay.variety import Komi, Variety
+from engine.selfplay.game_distribution import GameDistribution, Komi
 
 
-def variety(komi: float, rules: str = "tromp-taylor") -> Variety:
+def distribution(komi: float, rules: str = "tromp-taylor") -> GameDistribution:
     """The same rules and komi in every game, and moves drawn at temperature 1."""
-    return Variety(((RULE_SETS[rules], 1.0),), ((Komi(komi, komi), 1.0),), ((1.0, 1.0),))
+    return GameDistribution(((RULE_SETS[rules], 1.0),), ((Komi(komi, komi), 1.0),), ((1.0, 1.0),))
 
 
 def run_bulk(

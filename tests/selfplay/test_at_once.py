@@ -18,11 +18,11 @@ from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import NETWORK_FILE, SearchJob
 from engine.zero.networks import ZeroNetworks
 from gtp.cli import main
-from tests.selfplay.runs import variety
+from tests.selfplay.runs import distribution
 
 AT_ONCE = 300
 """More than a server's batches have where nothing is said"""
-VARIETY = variety(7.0)
+DISTRIBUTION = distribution(7.0)
 
 
 class Counted(HashNetwork):
@@ -49,10 +49,10 @@ def test_the_command_asks_for_as_many_positions_at_once_as_it_was_told(tmp_path,
 @pytest.mark.parametrize(
     ("job", "file"),
     [
-        (BulkJob(Plan(BulkOptions(VARIETY)), (("network",),), AT_ONCE), "network"),
+        (BulkJob(Plan(BulkOptions(DISTRIBUTION)), (("network",),), AT_ONCE), "network"),
         (SearchJob(SearchPlayOptions(), Origin(0, 0), AT_ONCE), NETWORK_FILE),
         (SearchMatchJob(SearchPlayOptions(), (1, 1), "keima-1", AT_ONCE), FIRST),
-        (LabelJob(LabelOptions((), ((9, 1.0),), VARIETY), ("network",), (), {}, AT_ONCE), "network"),
+        (LabelJob(LabelOptions((), ((9, 1.0),), DISTRIBUTION), ("network",), (), {}, AT_ONCE), "network"),
     ],
 )
 def test_so_do_those_who_play_elsewhere(tiny_network, job, file):

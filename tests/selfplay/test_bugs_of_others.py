@@ -23,7 +23,7 @@ from engine.selfplay.values import ValuePlan
 from engine.train.batches import BatchBuilder
 from engine.train.policy_gradient import PolicyGradient, _log_probabilities, learners_moves
 from engine.train.ranks import Ranks
-from tests.selfplay.runs import variety
+from tests.selfplay.runs import distribution
 
 CENTRE, LAST = 12, 25
 """Of 5x5: the point that no symmetry moves, and the pass"""
@@ -50,7 +50,7 @@ EAGER, SHY = Biased(centre=50.0), Biased(centre=-50.0)
 def learning(start, out, **given):
     """A run on 5x5."""
     few = {"size": 5, "updates": 50, "games": 8, "pool_every": 1, "check_every": 50, "save_every": 50, "rate": 0.01}
-    options = ReinforceOptions(variety(4.5), **few | given)
+    options = ReinforceOptions(distribution(4.5), **few | given)
     return Reinforce(start, {"name": "start", "sha256": "0"}, options, out, CPU, None, 1, Ranks())
 
 
@@ -76,7 +76,7 @@ def test_the_learner_has_each_colour_in_half_of_the_games_and_the_rewards_of_its
 
 
 def test_colours_alternate_from_game_to_game_in_bulk_too(tmp_path):
-    options = BulkOptions(variety(4.5), size=5)
+    options = BulkOptions(distribution(4.5), size=5)
     with (
         InferenceServer(EAGER, threads=1) as one,
         InferenceServer(SHY, threads=1) as other,
@@ -231,7 +231,7 @@ def played(networks, plan, out, count=4):
 def test_labels_of_a_board_solved_by_hand_are_right_for_the_side_to_move(tmp_path, komi, black, to_move):
     """The random move can only fill one of its player's eyes; enough are left, and the score stays."""
     script = SCRIPT if to_move == WHITE else [*SCRIPT, 6]
-    plan = ValuePlan(BulkOptions(variety(komi), size=5))
+    plan = ValuePlan(BulkOptions(distribution(komi), size=5))
     plan.random_plies = lambda wanted: np.full(len(wanted), len(script) + 1)
     games = played([Scripted(script), UniformNetwork("alphago-48")], plan, tmp_path)
     assert (games.position == len(script) + 1).all() and (games.margin == abs(1 - komi)).all()
@@ -242,6 +242,6 @@ def test_labels_of_a_board_solved_by_hand_are_right_for_the_side_to_move(tmp_pat
 
 @pytest.mark.parametrize(("komi", "black"), [(0.5, 1), (1.5, -1)])
 def test_labels_of_a_whole_game_solved_by_hand_alternate_with_the_side_to_move(tmp_path, komi, black):
-    games = played([Scripted(SCRIPT)], Plan(BulkOptions(variety(komi), size=5)), tmp_path, 1)
+    games = played([Scripted(SCRIPT)], Plan(BulkOptions(distribution(komi), size=5)), tmp_path, 1)
     assert len(games.moves) == 20 and games.moves[-2:].tolist() == [LAST, LAST] and PASS == 0
     assert value_targets(games, np.zeros(20, np.int64), np.arange(20)) == [black, -black] * 10

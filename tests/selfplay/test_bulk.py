@@ -14,18 +14,18 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, shard_files, write_games
 from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay, BulkWorker
+from engine.selfplay.game_distribution import GameDistribution, Komi
 from engine.selfplay.plan import FORMAT, BulkOptions, Plan
 from engine.selfplay.table import NEVER, fill_state
-from engine.selfplay.variety import Komi, Variety
-from engine.system.crew import Away, Opened
+from engine.system.executor import Execution, Opened
 from engine.system.files import alone_in
 from engine.system.run_folder import read_blocks
 from engine.train.ranks import Ranks
 from gtp.cli import main
 from tests.selfplay.runs import run_bulk
 
-VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
-OPTIONS = BulkOptions(VARIETY, size=5, resign=0.35, resign_count=2, played_out=0.3, games_per_shard=25, seed=3)
+DISTRIBUTION = GameDistribution(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
+OPTIONS = BulkOptions(DISTRIBUTION, size=5, resign=0.35, resign_count=2, played_out=0.3, games_per_shard=25, seed=3)
 NETWORKS = [{"name": "hash", "sha256": "0"}]
 
 
@@ -243,7 +243,7 @@ def test_the_running_count_of_positions_is_that_of_all_games(server, tmp_path, s
             assert bulk.positions() == bulk.positions(NEVER - 1)
             told.append(bulk.positions())
 
-        class Crew:
+        class Executor:
             def work(self, job, files, numbers, take, stopped, *rest, bulk=bulk, check=check, stops_at=stops_at):
                 for done in job.open(None, files, 1).do(numbers, stopped):
                     take(done)
@@ -255,23 +255,29 @@ def test_the_running_count_of_positions_is_that_of_all_games(server, tmp_path, s
                         bulk.stop()
 
         check()
-        bulk.run(60, 4, 1, lambda: None, away=Away(Crew(), Opened(BulkWorker([server], Plan(OPTIONS), 4, 1)), {}))
+        bulk.run(
+            60,
+            4,
+            1,
+            lambda: None,
+            execution=Execution(Executor(), Opened(BulkWorker([server], Plan(OPTIONS), 4, 1)), {}),
+        )
         check()
         bulk.close()
     lengths = [len(moves) for moves, *_ in all_games(tmp_path).values()]
     assert told == sorted(told) and told[-1] == sum(lengths) and len(lengths) == 60
 
 
-def test_a_crew_is_told_how_many_games_are_missing(server, tmp_path):
+def test_an_executor_is_told_how_many_games_are_missing(server, tmp_path):
     """It shares few games out in smaller pieces."""
     told = []
 
-    class Crew:
+    class Executor:
         def work(self, job, files, numbers, *rest):
             told.append(length_hint(numbers))
 
     bulk = BulkPlay([server], Plan(OPTIONS), NETWORKS, tmp_path)
-    bulk.run(7, at_once=4, groups=1, report=lambda: None, away=Away(Crew(), None, {}))
+    bulk.run(7, at_once=4, groups=1, report=lambda: None, execution=Execution(Executor(), None, {}))
     bulk.close()
     assert told == [7]
 

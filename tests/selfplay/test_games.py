@@ -25,7 +25,7 @@ from engine.selfplay.table import (
     new_boards,
     new_table,
 )
-from tests.selfplay.runs import variety
+from tests.selfplay.runs import distribution
 from tests.selfplay.twin import SlowGame
 
 SEED = 7
@@ -185,7 +185,7 @@ def test_living_stones_stay():
 
 @pytest.mark.parametrize("dead_stones", ["alive", "removed"])
 def test_games_in_bulk_are_counted_as_they_are_asked_to_be(dead_stones):
-    options = BulkOptions(variety(0.5, "chinese"), size=SIZE, passes="free", limit=30, dead_stones=dead_stones)
+    options = BulkOptions(distribution(0.5, "chinese"), size=SIZE, passes="free", limit=30, dead_stones=dead_stones)
     with InferenceServer(HashNetwork("alphago-48"), threads=1) as server:
         batch = GameBatch([Player(server, options.config())], SIZE, 4, lambda numbers: setups_of(options, numbers))
         differences = []

@@ -4,19 +4,21 @@ import numpy as np
 import pytest
 
 from engine.go.rules import RULE_SETS
+from engine.selfplay.game_distribution import GameDistribution, Komi
 from engine.selfplay.games import GameBatch, Player
 from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames
 from engine.selfplay.plan import BulkOptions, move_limit, setups_of
-from engine.selfplay.variety import Komi, Variety
 
 SIZE, SEED = 5, 3
-VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
+DISTRIBUTION = GameDistribution(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
 
 
 @pytest.fixture(scope="module")
 def bulk(server):
     """The moves of some games, by number, as games in bulk."""
-    options = BulkOptions(VARIETY, size=SIZE, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=SEED)
+    options = BulkOptions(
+        DISTRIBUTION, size=SIZE, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=SEED
+    )
     batch = GameBatch([Player(server, options.config())], SIZE, 4, lambda numbers: setups_of(options, numbers))
     found = {}
     for games in (finished.games for finished in batch.play(iter(range(12)))):
@@ -50,4 +52,4 @@ def to_the_end(games, begun):
 @pytest.mark.parametrize("moves_known", [0, 7])
 def test_they_are_the_games_of_bulk_play_wherever_they_are_taken_up(server, bulk, moves_known):
     begun = [(number, bulk[number][:moves_known]) for number in (5, 0, 7)] if moves_known else []
-    assert to_the_end(LabelledGames(server, SIZE, 3, VARIETY, SEED), begun) == bulk
+    assert to_the_end(LabelledGames(server, SIZE, 3, DISTRIBUTION, SEED), begun) == bulk

@@ -21,13 +21,13 @@ from engine.records.games import read_games, write_games
 from engine.records.labels import RECORDED, SELF_PLAYED, read_labels
 from engine.records.schema import join
 from engine.records.shards import BuildOptions, build
+from engine.selfplay.game_distribution import GameDistribution, Komi
 from engine.selfplay.label_job import LabelWorker
 from engine.selfplay.label_options import LabelOptions, game_of, pieces_of
 from engine.selfplay.label_rows import new_rows, pack_rows, unpack_rows
 from engine.selfplay.labelling import Labelling, check_out
 from engine.selfplay.recorded import RecordedGames
-from engine.selfplay.variety import Komi, Variety
-from engine.system.crew import Away, Here, Opened
+from engine.system.executor import Execution, LocalExecutor, Opened
 from engine.train.batches import label_rules
 from engine.train.teacher import Teacher
 from gtp.cli import main
@@ -35,9 +35,11 @@ from gtp.cli.bulk import _game_shards
 from tests.train.made import made_games
 
 RULES = ((RULE_SETS["chinese"], 1.0), (RULE_SETS["japanese"], 1.0))
-VARIETY = Variety(RULES, ((Komi(), 1.0), (Komi(0.0, 9.0), 1.0)), ((1.0, 1.0),))
+DISTRIBUTION = GameDistribution(RULES, ((Komi(), 1.0), (Komi(0.0, 9.0), 1.0)), ((1.0, 1.0),))
 NETWORK = {"name": "tiny", "sha256": "0"}
-SHARES = LabelOptions(((9, 1.0),), ((7, 1.0), (9, 2.0)), VARIETY, every=7, moves=8, positions_per_shard=300, seed=4)
+SHARES = LabelOptions(
+    ((9, 1.0),), ((7, 1.0), (9, 2.0)), DISTRIBUTION, every=7, moves=8, positions_per_shard=300, seed=4
+)
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +58,19 @@ def shard(tmp_path):
 
 
 def label(teacher, shard, out, positions, options=SHARES, threads=3, stop_after=None, games=False):
-    """A run; ``stop_after`` ends it from outside once that much is evaluated, ``games``: whole games by a crew."""
+    """A run; ``stop_after`` ends it from outside once that much is evaluated, ``games``: whole games by an executor."""
     labelling = Labelling(teacher, options, [shard], NETWORK, out)
-    away = None
+    execution = None
     if games:
         recorded = RecordedGames([shard], options.seed, options.every)
         worker = LabelWorker(teacher, options, recorded, labelling.begun, at_once=4)
-        away = Away(Here(), Opened(worker), {})
+        execution = Execution(LocalExecutor(), Opened(worker), {})
 
     def report():
         if stop_after is not None and labelling.positions >= stop_after:
             labelling.stop()
 
-    labelling.run(positions, at_once=4, threads=threads, report=report, every_s=0.01, away=away)
+    labelling.run(positions, at_once=4, threads=threads, report=report, every_s=0.01, execution=execution)
     labelling.close()
     return labelling
 
@@ -158,20 +160,20 @@ def test_a_run_that_is_stopped_goes_on_and_makes_the_same_games(teacher, shard, 
     assert not list((tmp_path / "parts").glob("*.partial"))
 
 
-def test_a_crew_labels_the_games_that_threads_label(teacher, shard, tmp_path):
+def test_an_executor_labels_the_games_that_threads_label(teacher, shard, tmp_path):
     """Whole games, begun by either and gone on with by the other: what both have is the same."""
     label(teacher, shard, tmp_path / "whole", 500, threads=1)
     label(teacher, shard, tmp_path / "parts", 500, threads=1, stop_after=200)
     label(teacher, shard, tmp_path / "parts", 500, games=True)
-    label(teacher, shard, tmp_path / "crew", 500, games=True, stop_after=200)
-    crew = label(teacher, shard, tmp_path / "crew", 500, games=True)
+    label(teacher, shard, tmp_path / "executor", 500, games=True, stop_after=200)
+    executor = label(teacher, shard, tmp_path / "executor", 500, games=True)
     once = all_labels(tmp_path / "whole")
-    for out in ("parts", "crew"):
+    for out in ("parts", "executor"):
         found = all_labels(tmp_path / out)
         both = once.keys() & found.keys()
         assert len(found) >= 500 and len(both) > 100
         assert {key: once[key] for key in both} == {key: found[key] for key in both}
-    assert crew.positions == len(all_labels(tmp_path / "crew")) and min(crew.counts.values()) > 50
+    assert executor.positions == len(all_labels(tmp_path / "executor")) and min(executor.counts.values()) > 50
 
 
 def test_recorded_games_whose_rows_had_not_come_are_labelled_next_time(teacher, shard, tmp_path):
@@ -180,7 +182,7 @@ def test_recorded_games_whose_rows_had_not_come_are_labelled_next_time(teacher, 
     labelling = Labelling(teacher, recorded, [shard], NETWORK, tmp_path / "out")
     lost = 3
 
-    class Crew:
+    class Executor:
         def work(self, job, files, numbers, take, stopped, *rest):
             for done in job.open(None, files, 0).do((piece for piece in numbers if piece != lost), stopped):
                 take(done)
@@ -188,7 +190,7 @@ def test_recorded_games_whose_rows_had_not_come_are_labelled_next_time(teacher, 
             labelling.stop()
 
     worker = LabelWorker(teacher, recorded, RecordedGames([shard], recorded.seed, recorded.every), {}, at_once=4)
-    labelling.run(120, 4, 1, lambda: None, away=Away(Crew(), Opened(worker), {}))
+    labelling.run(120, 4, 1, lambda: None, execution=Execution(Executor(), Opened(worker), {}))
     labelling.close()
     for games in (True, False):
         label(teacher, shard, tmp_path / "out", 10_000, recorded, games=games)

@@ -10,10 +10,10 @@ from engine.records.games import Games, offsets_of, read_games, write_games
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.plan import BulkOptions, OpenedPlan
 from gtp.cli import main
-from tests.selfplay.runs import variety
+from tests.selfplay.runs import distribution
 
 SIZE, AREA = 5, 25
-GREEDY = BulkOptions(variety(0.5), size=SIZE, least_share=1.0, seed=3)
+GREEDY = BulkOptions(distribution(0.5), size=SIZE, least_share=1.0, seed=3)
 IDENTITIES = [{"name": name, "sha256": name} for name in ("one", "other")]
 OPENINGS = [[12, 6, 8], [11, AREA, 13], [7]]
 

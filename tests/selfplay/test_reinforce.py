@@ -17,7 +17,7 @@ from engine.selfplay.reinforce import NETWORK, POOL, STATE, Reinforce, Reinforce
 from engine.train.ranks import Ranks
 from gtp.cli import main
 from tests.nets.models import toy
-from tests.selfplay.runs import variety
+from tests.selfplay.runs import distribution
 
 CPU = torch.device("cpu")
 IDENTITY = {"name": "start", "sha256": "0"}
@@ -25,7 +25,7 @@ IDENTITY = {"name": "start", "sha256": "0"}
 
 def options(**given):
     few = {"size": 5, "updates": 5, "games": 6, "pool_every": 2, "check_every": 3, "check_games": 4, "save_every": 2}
-    return ReinforceOptions(variety(4.5), **few | given)
+    return ReinforceOptions(distribution(4.5), **few | given)
 
 
 def opened(start, out, **given):

@@ -17,7 +17,7 @@ from engine.train.ranks import Ranks
 from gtp.cli import main
 from tests.conftest import ROOT
 from tests.in_float32 import IN_FLOAT32
-from tests.selfplay.runs import variety
+from tests.selfplay.runs import distribution
 
 WORDS = ["--size", "5", "--games", "7", "--pool-every", "2", "--check-every", "2", "--check-games", "6"]
 WORDS += ["--komi", "4.5", "--rate", "0.02", "--save-every", "1", "--device", "cpu", "--threads", "1"]
@@ -60,6 +60,6 @@ def test_two_processes_learn_what_one_does_and_one_goes_on(start, tmp_path, monk
 
 
 def test_more_processes_than_games_are_refused(start, tmp_path):
-    options = ReinforceOptions(variety(4.5), size=5, games=2)
+    options = ReinforceOptions(distribution(4.5), size=5, games=2)
     with pytest.raises(ValueError, match="2 games a mini-batch are too few for 3 processes"):
         Reinforce(start, {}, options, tmp_path / "out", torch.device("cpu"), None, 1, Ranks(1, 3))

@@ -25,7 +25,7 @@ from engine.selfplay.search_match import (
 )
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.searches import new_tuning
-from engine.system.crew import Away
+from engine.system.executor import Execution
 
 
 def played(players, options, games, at_once, stopped=None):
@@ -126,7 +126,7 @@ def test_a_stopped_match_has_no_outcome(servers):
 
 
 class Twice:
-    """A crew that delivers every game twice, as Ray does where an actor dies at the wrong moment."""
+    """An executor that delivers every game twice, as Ray does where an actor dies at the wrong moment."""
 
     def work(self, job, files, numbers, take, stopped, report, every_s):
         with ExitStack() as stack:
@@ -139,5 +139,5 @@ def test_a_game_that_comes_twice_counts_once(tmp_path):
     model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 1, "channels": 8})
     save_network(tmp_path / "made.safetensors", model, new_spec(model, "made", sizes=(3, 3)), {})
     job = SearchMatchJob(OPTIONS, (2, 1), "keima-1", 4)
-    away = Away(Twice(), job, match_away((tmp_path / "made.safetensors", None)))
-    assert play_match(away, 6, threading.Event()).games == 6
+    execution = Execution(Twice(), job, match_away((tmp_path / "made.safetensors", None)))
+    assert play_match(execution, 6, threading.Event()).games == 6

@@ -16,7 +16,7 @@ from engine.records.search_rows import SEARCH_ROWS, read_search_rows, write_sear
 from engine.selfplay.search_games import Origin, SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay, played_here
-from engine.system.crew import Away
+from engine.system.executor import Execution
 
 OPTIONS = SearchPlayOptions(size=3, visits=12, fast_visits=4, full_share=0.5, komi=2.0)
 
@@ -149,18 +149,18 @@ def test_forgotten_shards_are_not_played_again(server, tmp_path):
 
 
 class Drawing:
-    """A crew that takes a thousand numbers, if it may, before it delivers anything."""
+    """An executor that takes a thousand numbers, if it may, before it delivers anything."""
 
     def work(self, job, files, numbers, *_):
         self.told, self.drawn = length_hint(numbers), list(islice(numbers, 1000))
 
 
 def test_no_more_games_are_begun_than_the_rows_are_worth_before_any_has_ended(tmp_path):
-    crew, play = Drawing(), SearchPlay(tmp_path, OPTIONS)
-    play.play_rows(Away(crew, None, {}), 100, lambda: None)
+    executor, play = Drawing(), SearchPlay(tmp_path, OPTIONS)
+    play.play_rows(Execution(executor, None, {}), 100, lambda: None)
     games = math.ceil(100 / (OPTIONS.full_share * OPTIONS.size**2))
-    assert crew.drawn == list(range(games))
-    assert crew.told == games, "so that many actors share them evenly"
+    assert executor.drawn == list(range(games))
+    assert executor.told == games, "so that many actors share them evenly"
 
 
 def test_games_without_rows_say_nothing_of_how_many_are_needed(server, tmp_path):
@@ -168,13 +168,13 @@ def test_games_without_rows_say_nothing_of_how_many_are_needed(server, tmp_path)
     play = SearchPlay(tmp_path, OPTIONS)
     play.play(played_here(server, none, Origin(), 4), 3, lambda: None)
     assert (play.games, play.all_rows) == (3, 0)
-    crew = Drawing()
-    play.play_rows(Away(crew, None, {}), 100, lambda: None)
-    assert crew.told == len(crew.drawn) == math.ceil(100 / (OPTIONS.full_share * OPTIONS.size**2))
+    executor = Drawing()
+    play.play_rows(Execution(executor, None, {}), 100, lambda: None)
+    assert executor.told == len(executor.drawn) == math.ceil(100 / (OPTIONS.full_share * OPTIONS.size**2))
 
 
 class Delivering:
-    """A crew that has a hundred games in play, and delivers eight at a time, always the same ones."""
+    """An executor that has a hundred games in play, and delivers eight at a time, always the same ones."""
 
     def __init__(self, rows):
         self.body = SEARCH_ROWS.pack(rows)
@@ -195,10 +195,10 @@ def test_games_are_worth_the_rows_that_those_of_the_same_network_have(server, tm
     play = SearchPlay(tmp_path, OPTIONS)
     many, few = (played(server, range(8), replace(OPTIONS, full_share=share)) for share in (1.0, 0.2))
     assert len(many.game) > 3 * len(few.game)
-    play.play_rows(Away(Delivering(many), None, {}), 2000, lambda: None)
+    play.play_rows(Execution(Delivering(many), None, {}), 2000, lambda: None)
     wanted = play.all_rows + 1000
     for _ in range(2):
-        play.play_rows(Away(Delivering(few), None, {}), wanted, lambda: None)
+        play.play_rows(Execution(Delivering(few), None, {}), wanted, lambda: None)
     assert play.all_rows >= wanted
 
 

@@ -19,10 +19,10 @@ from engine.selfplay.values import ATTEMPTS, RL, SL, ValuePlan, published_latest
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import sample_games
 from gtp.cli import main
-from tests.selfplay.runs import kept, run_bulk, variety
+from tests.selfplay.runs import distribution, kept, run_bulk
 from tests.selfplay.twin import SlowGame
 
-OPTIONS = BulkOptions(variety(0.5), size=5, games_per_shard=60, seed=3)
+OPTIONS = BulkOptions(distribution(0.5), size=5, games_per_shard=60, seed=3)
 NETWORKS = [{"name": "sl", "sha256": "0"}, {"name": "rl", "sha256": "1"}]
 
 
@@ -80,7 +80,7 @@ def test_the_players_change_at_the_random_move(servers):
 
 
 def test_every_ply_is_as_frequent_as_any_other_up_to_the_latest():
-    plan = ValuePlan(BulkOptions(variety(0.5), size=9), latest=0)
+    plan = ValuePlan(BulkOptions(distribution(0.5), size=9), latest=0)
     assert plan.latest == published_latest(9) == 100 and published_latest(19) == 450
     counts = np.bincount(plan.random_plies(np.arange(100_000)), minlength=101)
     # Five standard deviations.

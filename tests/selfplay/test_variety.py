@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, RULE_SETS, RULE_TAX, SCORING_TERRITORY, TAX_SEKI, rules_from
-from engine.selfplay.variety import Komi, Variety, parse_share, read_komi, read_size, read_temperature
+from engine.selfplay.game_distribution import (
+    GameDistribution,
+    Komi,
+    parse_share,
+    read_komi,
+    read_size,
+    read_temperature,
+)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def test_the_usual_komi_follows_board_and_scoring():
 
 def test_games_are_drawn_by_shares_and_repeat():
     rules = ((RULE_SETS["chinese"], 3.0), (RULE_SETS["japanese"], 1.0))
-    mixture = Variety(rules, ((Komi(), 1.0), (Komi(-3.0, 3.0), 1.0)), ((1.0, 1.0), (0.5, 1.0)))
+    mixture = GameDistribution(rules, ((Komi(), 1.0), (Komi(-3.0, 3.0), 1.0)), ((1.0, 1.0), (0.5, 1.0)))
     games = list(zip(*mixture.draw(1, np.arange(2000), 9), strict=True))
     territory = np.mean([flags[RULE_SCORING] == SCORING_TERRITORY for flags, _ in games])
     usual = np.mean([flags[RULE_KOMI_X2] >= 12 for flags, _ in games])

@@ -1,4 +1,4 @@
-"""Jobs for crews to do: they cost nothing, or sleep instead of computing."""
+"""Jobs for executors to do: they cost nothing, or sleep instead of computing."""
 
 import os
 import signal

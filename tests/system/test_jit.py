@@ -16,7 +16,7 @@ from numba.core.caching import IndexDataCacheFile
 from engine.system import jit
 
 READ_BY_KERNELS = (
-    "go/rules.py", "search/leaves.py", "go/board.py", "system/jit.py", "records/games.py", "selfplay/search_table.py",
+    "go/rules.py", "search/leaves.py", "go/board.py", "system/jit.py", "records/games.py", "selfplay/searches.py",
 )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def turn_of(number: int, to_move: int, found: Analysis, played: int | None) -> T
         number: moves played before it.
         played: the point that was played there; None = nothing was.
     """
-    report, glance, owners = found.report, found.glance, found.ownership_black
+    report, raw, owners = found.report, found.raw, found.ownership_black
     sign = 1.0 if to_move == BLACK else -1.0
     visited = [move for move in report.moves if move.visits > 0]
     kept = [move for n, move in enumerate(visited) if n < MOST_CANDIDATES or move.point == played]
@@ -80,7 +80,7 @@ def turn_of(number: int, to_move: int, found: Analysis, played: int | None) -> T
             for move in kept
         ],
         None if owners is None else np.round(owners.reshape(-1), 2).astype(np.float16),
-        None if glance.policy is None else np.nan_to_num(glance.policy, nan=-1.0).astype(np.float16),
+        None if raw.policy is None else np.nan_to_num(raw.policy, nan=-1.0).astype(np.float16),
     )  # fmt: skip
 
 

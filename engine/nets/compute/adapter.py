@@ -41,7 +41,7 @@ class TorchNetwork:
                 with them.
             written: as a program, where that is faster than torch.
         """
-        self.spec, self.device, self.merges, self.shape = spec, device, device.type != "cpu", model.shape
+        self.spec, self.device, self.batches_requests, self.shape = spec, device, device.type != "cpu", model.shape
         present = _PresentHeads(model)
         can_write = device.type == "cpu" and written and _can_write(present.model)
         if reduced is None:

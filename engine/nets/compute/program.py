@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.nets.compute.lanes import WIDTH, mish, silu
+from engine.nets.compute.simd import WIDTH, mish, silu
 from engine.nets.compute.winograd import (
     MEMORY,
     Tiling,

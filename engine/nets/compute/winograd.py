@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.nets.compute.lanes import MOST_ROWS, WIDEST_PANEL, WIDTH, multiply_rows, on_both_sides
+from engine.nets.compute.simd import MOST_ROWS, WIDEST_PANEL, WIDTH, multiply_rows, on_both_sides
 from engine.system.jit import kernel
 
 

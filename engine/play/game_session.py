@@ -1,8 +1,8 @@
 """One game and its clock: the front end's only entry for changes of them.
 
-A :class:`GameKeeper` needs neither network nor search, so it answers while they are being loaded; before its kernels
-are there a :class:`engine.play.early.EarlyKeeper` does, as far as it can. The :class:`engine.play.player.Player` is one
-that can also choose moves, and takes over.
+A :class:`GameSession` needs neither network nor search, so it answers while they load; an
+:class:`engine.play.early.EarlySession` answers before its kernels are compiled. A :class:`engine.play.player.Player` is
+a session that also chooses moves; it takes over the game.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from engine.go.rules import Rules, rules_named
 from engine.go.sgf import read_sgf, write_sgf
 from engine.nets.notices import say_once
 from engine.play.clock import Clock
-from engine.play.early import EarlyKeeper, check_size, nearest_size
+from engine.play.early import EarlySession, check_size, nearest_size
 
 RESIGN = -1
 """What a player may answer instead of a point: it gives the game up."""
@@ -40,7 +40,7 @@ class Purpose(Enum):
         return self in (Purpose.PLAY, Purpose.CLEAN_UP)
 
 
-class GameKeeper:
+class GameSession:
     """A game with its clock. Threads: one caller."""
 
     def __init__(
@@ -158,14 +158,14 @@ class GameKeeper:
         return render(self.game.position.board, moves[-1][1] if moves else PASS)
 
 
-def begun(early: EarlyKeeper) -> GameKeeper:
-    """The keeper of a game that has begun without a board: its clock, stones, moves and rules."""
-    keeper, record = GameKeeper(early.game.size, sizes=early.sizes), early.game
-    keeper.clock = early.clock
-    keeper.game = Game(record.size, record.rules, record.komi)
+def begun(early: EarlySession) -> GameSession:
+    """The session of a game that has begun without a board: its clock, stones, moves and rules."""
+    session, record = GameSession(early.game.size, sizes=early.sizes), early.game
+    session.clock = early.clock
+    session.game = Game(record.size, record.rules, record.komi)
     stones = record.start_stones()
     black, white = ([point for point, owner in stones.items() if owner == color] for color in (BLACK, WHITE))
-    keeper.game.setup_stones(black, white, record.start_to_move)
+    session.game.setup_stones(black, white, record.start_to_move)
     for color, point in record.moves():
-        keeper.game.play(color, point)
-    return keeper
+        session.game.play(color, point)
+    return session

@@ -1,7 +1,7 @@
-"""``python -m bench.speed.crew``: games in bulk by Ray's actors, by how many they are, one JSON line a figure.
+"""``python -m bench.speed.executors``: games in bulk by Ray's actors, by how many they are, one JSON line a figure.
 
 The network sleeps instead of computing, so that a machine of few processors shows what many would do: what is measured
-is the crew, its messages and its waiting. ``here`` is evaluations a second of threads of this process, ``N`` of N
+is the executor, its messages and its waiting. ``here`` is evaluations a second of threads of this process, ``N`` of N
 actors, ``N/times`` how many times the speed of one actor that is. Each actor has the same number of games to play.
 """
 
@@ -21,9 +21,9 @@ from engine.nets.fakes import SerialNetwork
 from engine.records.games import GAMES
 from engine.selfplay.bulk import BulkWorker
 from engine.selfplay.plan import BulkOptions, Plan
-from engine.system.crew import Crew, Done, Files, Here
+from engine.system.executor import Done, Executor, Files, LocalExecutor
 from gtp.cli.arguments import Number
-from gtp.cli.options import CrewOptions
+from gtp.cli.options import ExecutorOptions
 
 SIZE, MOVES = 7, 40
 """Of the board and of every game: the network's moves are random, and few of its games are over sooner"""
@@ -33,7 +33,7 @@ AT_ONCE = 2
 
 @dataclass(frozen=True)
 class SleepingJob:
-    """Games in bulk with a network that sleeps. See :class:`engine.system.crew.Job`."""
+    """Games in bulk with a network that sleeps. See :class:`engine.system.executor.Job`."""
 
     games: int
     """of a table"""
@@ -67,10 +67,10 @@ def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, timi
     for count in (0, 1, *actors):
         click.echo(f"measuring {count or 'here'}", err=True)
         with ExitStack() as stack:
-            crew = CrewOptions(ray, count).open(stack, games, AT_ONCE) if count else Here()
+            executor = ExecutorOptions(ray, count).open(stack, games, AT_ONCE) if count else LocalExecutor()
             # Processes start and everything is compiled.
-            _rate(crew, job, AT_ONCE * max(1, count))
-            rates = [_rate(crew, job, tables * max(1, count)) for _ in range(timing.repeats)]
+            _rate(executor, job, AT_ONCE * max(1, count))
+            rates = [_rate(executor, job, tables * max(1, count)) for _ in range(timing.repeats)]
         yield str(count or "here"), rates, "evaluations/s"
         if count == 1:
             alone = rates
@@ -78,7 +78,7 @@ def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, timi
             yield f"{count}/times", [one / of for one, of in zip(rates, alone, strict=True)], "ratio"
 
 
-def _rate(crew: Crew, job: SleepingJob, tables: int) -> float:
+def _rate(executor: Executor, job: SleepingJob, tables: int) -> float:
     """Evaluations a second while some tables of games are played."""
     moves: list[int] = []
 
@@ -87,7 +87,7 @@ def _rate(crew: Crew, job: SleepingJob, tables: int) -> float:
 
     numbers = itertools.islice(itertools.count(), tables * job.games)
     start = time.perf_counter()
-    crew.work(job, {}, numbers, take, threading.Event(), lambda: None, 1.0)
+    executor.work(job, {}, numbers, take, threading.Event(), lambda: None, 1.0)
     return sum(moves) / (time.perf_counter() - start)
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from bench.reliability import actors
 from bench.reliability.campaign import Outcome
-from bench.speed.crew import AT_ONCE, SleepingJob, _rate, command
-from engine.system.crew import Here
+from bench.speed.executors import AT_ONCE, SleepingJob, _rate, command
+from engine.system.executor import LocalExecutor
 from tests.bench.lines import figures
 
 
 def test_threads_of_this_process_have_a_speed_too():
-    assert _rate(Here(), SleepingJob(2, 0.0), 2) > 0
+    assert _rate(LocalExecutor(), SleepingJob(2, 0.0), 2) > 0
 
 
 @pytest.mark.slow

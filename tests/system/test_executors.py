@@ -1,4 +1,4 @@
-"""Crews: everything is done once, failures arrive, a crew stops, and Ray's actors that are killed are replaced."""
+"""Executors: everything is done once, failures arrive, executors stop, and killed actors of Ray are replaced."""
 
 import itertools
 import os
@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from engine.config.declaration import core_count
-from engine.system.crew import Here
+from engine.system.executor import LocalExecutor
 from tests.system.jobs import Pids, Squares, kill
 
 ray = pytest.importorskip("ray")
@@ -26,8 +26,8 @@ def actors():
 
 
 @pytest.fixture(params=["here", "ray"])
-def crew(request):
-    return Here() if request.param == "here" else request.getfixturevalue("actors")
+def executor(request):
+    return LocalExecutor() if request.param == "here" else request.getfixturevalue("actors")
 
 
 @pytest.fixture
@@ -36,20 +36,20 @@ def files(tmp_path):
     return {"text": tmp_path / "text"}
 
 
-def test_every_piece_of_work_is_done_once(crew, files):
+def test_every_piece_of_work_is_done_once(executor, files):
     found, reports = [], []
-    crew.work(Squares(), files, iter(range(41)), found.append, threading.Event(), lambda: reports.append(1), 0.01)
+    executor.work(Squares(), files, iter(range(41)), found.append, threading.Event(), lambda: reports.append(1), 0.01)
     numbers = [number for done, _ in found for number in done]
     assert sorted(numbers) == list(range(41)) and reports
     for done, content in found:
         assert content.decode() == f"square {' '.join(str(one * one) for one in done)}"
 
 
-def test_another_job_has_its_own_files(crew, files):
+def test_another_job_has_its_own_files(executor, files):
     found = []
-    crew.work(Squares(), files, iter([2]), found.append, threading.Event(), lambda: None, 0.01)
+    executor.work(Squares(), files, iter([2]), found.append, threading.Event(), lambda: None, 0.01)
     files["text"].write_text("other")
-    crew.work(Squares(), files, iter([3]), found.append, threading.Event(), lambda: None, 0.01)
+    executor.work(Squares(), files, iter([3]), found.append, threading.Event(), lambda: None, 0.01)
     assert found == [((2,), b"square 4"), ((3,), b"other 9")]
 
 
@@ -75,19 +75,21 @@ def test_two_jobs_at_once_are_not_taken_for_one(actors, files, tmp_path, monkeyp
     assert found == {"square": [((4,), b"square 16")], "other": [((4,), b"other 16")]}
 
 
-def test_what_a_job_fails_with_arrives(crew, files):
+def test_what_a_job_fails_with_arrives(executor, files):
     with pytest.raises(ValueError, match="seven is refused"):
-        crew.work(Squares(fails_at=7), files, iter(range(20)), lambda done: None, threading.Event(), lambda: None, 0.01)
+        executor.work(
+            Squares(fails_at=7), files, iter(range(20)), lambda done: None, threading.Event(), lambda: None, 0.01
+        )
 
 
-def test_a_crew_stops_though_there_is_more_to_do(crew, files):
+def test_an_executor_stops_though_there_is_more_to_do(executor, files):
     stopped, found = threading.Event(), []
 
     def take(done):
         found.append(done)
         stopped.set()
 
-    crew.work(Squares(), files, itertools.count(), take, stopped, lambda: None, 0.01)
+    executor.work(Squares(), files, itertools.count(), take, stopped, lambda: None, 0.01)
     assert found
 
 

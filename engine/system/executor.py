@@ -2,7 +2,7 @@
 
 A piece of work is a function of its number, such as a game: repeated, it has the same result, and counts once. A
 :class:`Job` is pickled and sent to an executor with the files that it needs; there it opens a :class:`Worker`, whose
-results come back as bytes. Start at :meth:`Crew.work`.
+results come back as bytes. Start at :meth:`Executor.work`.
 """
 
 import signal
@@ -54,7 +54,7 @@ class Opened:
         return self.worker
 
 
-class Crew(Protocol):
+class Executor(Protocol):
     """Workers, wherever they are."""
 
     def work(
@@ -73,10 +73,10 @@ class Crew(Protocol):
         """
 
 
-class Away(NamedTuple):
+class Execution(NamedTuple):
     """Who works in place of this process, on what, and what is sent to them."""
 
-    crew: Crew
+    executor: Executor
     job: Job
     files: Files
 
@@ -92,8 +92,8 @@ def work_in_threads(
     Raises:
         Exception: what the first of them failed with.
     """
-    with ThreadPoolExecutor(threads) as executor:
-        working = {executor.submit(work) for _ in range(threads)}
+    with ThreadPoolExecutor(threads) as pool:
+        working = {pool.submit(work) for _ in range(threads)}
         try:
             while working:
                 done, working = wait(working, every_s, FIRST_EXCEPTION)
@@ -119,14 +119,14 @@ class SharedNumbers:
             return int(next(self._numbers))
 
 
-class Here:
-    """Threads of this process. See :class:`engine.system.crew.Crew`."""
+class LocalExecutor:
+    """Threads of this process. See :class:`engine.system.executor.Executor`."""
 
     def work(
         self, job: Job, files: Files, numbers: Iterator[int], take: Callable[[Done], None], stopped: threading.Event,
         report: Callable[[], None], every_s: float = 1.0,
     ) -> None:  # fmt: skip
-        """See :meth:`engine.system.crew.Crew.work`."""
+        """See :meth:`engine.system.executor.Executor.work`."""
         taking, shared = threading.Lock(), SharedNumbers(numbers)
         with ExitStack() as stack:
             worker = job.open(stack, files, 0)

@@ -45,7 +45,7 @@ class Komi(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Variety:
+class GameDistribution:
     """The mixture that games are drawn from."""
 
     rules: Shares[Rules]
