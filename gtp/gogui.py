@@ -57,13 +57,12 @@ def live_graphics(host: Host, color: int) -> Iterator["Watcher | None"]:
 
     Threads: it draws in the thread of the search's caller, the command thread.
     """
-    player = host.player
-    if not (host.draws_live or player.options.live_graphics):
+    if not host.draws_live:
         yield None
         return
     from engine.search.report import Watcher
 
-    is_drawn = False
+    player, is_drawn = host.player, False
 
     def draw(report: "Report") -> None:
         nonlocal is_drawn

@@ -28,8 +28,8 @@ class Host:
         """set by a command: the session ends with its answer"""
         self.sigint_interrupts = False
         """set by a command: SIGINT ends the running command, no longer the session"""
-        self.draws_live = False
-        """set by a command: searches are drawn on GoGui's board"""
+        self.has_gogui = False
+        """set by a command: the client is GoGui"""
         self._player: Player | None = None
         self._failure = ""
         self.read_s = 0.0
@@ -93,6 +93,12 @@ class Host:
         self._has_record.wait()
         early = None if self._loaded.is_set() else self._board or self._early
         return early or self.player
+
+    @property
+    def draws_live(self) -> bool:
+        """Whether searches are drawn on GoGui's board: as the user's option says, else for GoGui alone."""
+        wanted = self.player.options.live_graphics
+        return self.has_gogui if wanted is None else wanted
 
     def _board_of_early(self) -> "GameSession | None":
         """The game so far on a board, whose kernels are imported and compiled for it; None once the player has it."""

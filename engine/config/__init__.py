@@ -218,8 +218,8 @@ class PlayOptions(Checked):
     ponder_visits: int = option(
         0, "visits limit of pondering, which also allows pondering without a clock; 0 = no limit", low=0, high=10**9
     )
-    live_graphics: bool = option(
-        False, "draw the running search by GoGui's graphics on standard error; GoGui itself switches it on"
+    live_graphics: bool | None = option(
+        None, "live graphics: draw running searches on GoGui's board; if neither is given, GoGui switches them on"
     )
 
 

@@ -86,8 +86,9 @@ def resolve(options: Options, *conditions: str) -> Options:
 def is_automatic(item: Field[Any], value: Any) -> bool:
     """Whether a value means the automatic one."""
     default: Any = item.default
-    is_open = value == default or (item.type is not str and default < 0 and value < 0)
-    return bool(item.metadata.get("automatic")) and is_open
+    if not item.metadata.get("automatic"):
+        return False
+    return value == default or (item.type is not str and default < 0 and value < 0)
 
 
 def key_of(name: str) -> str:
@@ -123,7 +124,7 @@ def parse(item: Field[Any], text: str, name: str = "") -> Any:
 
 
 def type_of(item: Field[Any]) -> Any:
-    """The type of an option's value, or of each value of a repeatable option."""
+    """The type of an option's value: of each one where it is repeatable, of a given one where None means not given."""
     return get_args(item.type)[0] if get_args(item.type) else item.type
 
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import Field, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_origin
 
 import click
 from click.core import ParameterSource
@@ -104,7 +104,7 @@ def options_of(
             is_told = default != "" and (not item.metadata["read"] or bool(default))
             function = click.option(
                 flag, item.name, cls=GroupedOption, heading=heading, default=default, show_default=is_told,
-                help=text, hidden=item.name in hidden, multiple=item.type is not wanted, **about,
+                help=text, hidden=item.name in hidden, multiple=get_origin(item.type) is tuple, **about,
             )(function)  # fmt: skip
         return refusing(REMOVED, removed)(function) if kind is SearchOptions and not names else function
 
@@ -166,7 +166,7 @@ def settings_option(*kinds: type) -> Decorator:
         is_eager=True,
         metavar="FILE",
         show_default=f"${CONFIG_VARIABLE}, else the user's own",
-        help=f"settings file (docs/settings.md); {NO_FILE} = none",
+        help=f"settings file (docs/settings.md); {NO_FILE} = read no settings file",
     )
 
 
@@ -258,7 +258,7 @@ def ray_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--ray",
             metavar="ADDRESS",
-            help="address of the Ray cluster whose actors do the work; local = Ray on this machine",
+            help="address of a Ray cluster to run on; local = Ray on this machine",
         ),
         click.option(
             "--actors",

@@ -197,18 +197,21 @@ def toml_value(value: Any) -> str:
 
 
 def render(values: Mapping[str, Any], known: Sections = SECTIONS, title: Sequence[str] = TITLE) -> str:
-    """A complete settings file that sets every option to a value, with its help and its default as comments."""
+    """A complete settings file: every option with its value, its help and its default; one without a value (None) is a
+    comment.
+    """
     lines = [f"# {line}" for line in title]
     for heading, items in known:
         lines += ["", "", f"# --- {heading} ---"]
         for item in items:
-            lines += ["", *_comment(item), f"{key_of(item.name)} = {toml_value(values[item.name])}"]
+            value, key = values[item.name], key_of(item.name)
+            lines += ["", *_comment(item), f"# {key} = true" if value is None else f"{key} = {toml_value(value)}"]
     return "\n".join(lines) + "\n"
 
 
 def _comment(item: Field[Any]) -> Iterator[str]:
     """An option's help and default."""
-    text = f"{help_text(item)}; default {toml_value(item.default)}"
+    text = help_text(item) if item.default is None else f"{help_text(item)}; default {toml_value(item.default)}"
     yield from textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 

@@ -50,8 +50,10 @@ none/Clear tree and cache/clear_cache"""
 
 @COMMANDS.command("gogui-analyze_commands")
 def gogui_analyze_commands(host: Host) -> str:
-    """List the commands of GoGui's analyze menu with the kinds of their replies; from then on, draw searches live."""
-    host.draws_live = True
+    """List the commands of GoGui's analyze menu and the kinds of their replies; from then on, draw searches live unless
+    live-graphics is false.
+    """
+    host.has_gogui = True
     return ANALYZE_COMMANDS
 
 

@@ -161,6 +161,8 @@ def _value(host: Host, name: str) -> Any:
     if name == ALLOW_RESIGNATION:
         return player.options.resign_below > NEVER
     item = _named(name)
+    if item.name == "live_graphics":
+        return host.draws_live
     is_of_play = item in fields(PlayOptions)
     return getattr(player.options if is_of_play else resolved(player.search_options, player.server), item.name)
 
