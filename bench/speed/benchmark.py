@@ -234,16 +234,22 @@ def _number(name: str) -> Whole:
 @settings_option(SetupOptions)
 @options_of(SetupOptions, "weights", "device", "size")
 @click.option(
-    "--seconds", default=6.0, type=Number(0.01, 3600), metavar="SECONDS", help="time for each of the settings tried"
+    "--seconds", default=6.0, type=Number(0.01, 3600), metavar="SECONDS", help="time a setting is measured for"
 )
 @click.option(
     "--move-seconds", type=Number(0.01, 86400), metavar="SECONDS", show_default="as the settings file says",
-    help="time a move that Elo is estimated for",
+    help="thinking time a move for which Elo is estimated",
 )  # fmt: skip
-@click.option("--evaluators", multiple=True, type=_number("evaluators"), help="try this number, repeatable; CPU only")
-@click.option("--threads", multiple=True, type=_number("threads"), help="try this number, repeatable")
-@click.option("--batch", "batches", multiple=True, type=_number("batch"), help="try this number, repeatable")
-@click.option("--write/--no-write", default=None, help="write the best to the settings file; without either, ask")
+@click.option(
+    "--evaluators",
+    multiple=True,
+    type=_number("evaluators"),
+    help="number of evaluator threads to try, on the CPU; repeatable",
+)
+@click.option("--threads", multiple=True, type=_number("threads"), help="number of search threads to try; repeatable")
+@click.option("--batch", "batches", multiple=True, type=_number("batch"), help="batch size to try; repeatable")
+@click.option("--write/--no-write", default=None,
+              help="write the best settings to the settings file; if neither is given, ask")  # fmt: skip
 @click.pass_context
 def command(ctx, config, weights, device, size, seconds, move_seconds, evaluators, threads, batches, write) -> None:
     """Find the settings that play strongest on this machine.

@@ -116,7 +116,7 @@ class SearchOptions(AlphaGoOptions):
     # With 32, playouts in flight lose some 40 Elo at 200 visits where the CPU evaluates, with 96 nothing; the price is
     # some 10% fewer visits a second in the first 800. See docs/lab/small-searches.md.
     visits_per_leaf: int = option(
-        -1, "visits per extra leaf: the batch grows by one for this number of root visits; 0 = full batches",
+        -1, "visits per extra leaf: root visits after which the batch grows by one leaf; 0 = full batches",
         low=-1, high=10**6, cpu=96, otherwise=32,
     )  # fmt: skip
     memory: int = option(1024, "memory of the tree and the result cache", low=16, high=1 << 20, unit="MiB")

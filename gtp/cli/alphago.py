@@ -17,26 +17,26 @@ from engine.alphago.stages import PRESETS, Plan, Stage, chosen
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.system.files import alone_in
 from gtp.cli import KeimaCommand
-from gtp.cli.arguments import PATHS, OneOf, Whole
+from gtp.cli.arguments import DEVICE, PATHS, OneOf, Whole
 from gtp.cli.terminal import INTERRUPTED, one_line_errors, progress_bar, say
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
-PRESET_HELP = "tour: 7x7, minutes; evening: 9x9; published: 19x19, the paper's sizes"
-GAMES_HELP = "human games to learn from, as for keima data build"
+PRESET_HELP = "preset: tour = 7x7, minutes; evening = 9x9; published = 19x19, the paper's sizes"
+GAMES_HELP = "human games to learn from: files, archives or folders"
 PROCESSES_HELP = "processes that share games and training (torchrun), one a GPU or core"
 
 
 @click.command("alphago", cls=KeimaCommand)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the run")
-@click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the preset's", help="size of the board")
+@click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the preset's", help="board size")
 @click.option("--preset", type=OneOf(tuple(PRESETS)), show_default="by --size", help=PRESET_HELP)
 @click.option("--games", type=PATHS, multiple=True, show_default="the shipped network's", help=GAMES_HELP)
-@click.option("--skip", type=OneOf(STAGES), multiple=True, help="stage to leave out")
-@click.option("--only", type=OneOf(STAGES), multiple=True, help="stage to run; the others are left out")
+@click.option("--skip", type=OneOf(STAGES), multiple=True, help="stage to skip; repeatable")
+@click.option("--only", type=OneOf(STAGES), multiple=True, help="stage to run without the others; repeatable")
 @click.option("--processes", default=1, type=Whole(1), help=PROCESSES_HELP)
-@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
-@click.option("--seed", default=1, type=Whole(0), help="seed of all that is drawn")
-@click.option("--dry-run", is_flag=True, help="print the commands of all stages, and end")
+@DEVICE
+@click.option("--seed", default=1, type=Whole(0), help="random seed")
+@click.option("--dry-run", is_flag=True, help="print the commands of all stages and exit")
 @click.pass_context
 def alphago(
     ctx: click.Context, out: Path, size: int | None, preset: str | None, games: tuple[Path, ...], skip: tuple[str, ...],
@@ -44,8 +44,8 @@ def alphago(
 ) -> None:  # fmt: skip
     """Build AlphaGo of 2016 whole, and measure what its parts are worth.
 
-    These are made as published: games, policy networks, patterns, value network. Every stage is a keima command of its
-    own, which is shown. The same command resumes a run that was stopped, even by kill -9.
+    The stages follow the paper: games, policy networks, patterns, value network. Each runs keima commands, which are
+    printed. The same command resumes a stopped run, even one that was killed.
 
     \b
         keima alphago --size 9 --out runs/alphago-9

@@ -61,16 +61,20 @@ def _say_uncaught(reason: str) -> None:
 @click.command(cls=AnalysisCommand, context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.option("-config", "configs", multiple=True, metavar="FILE", help="KataGo's config file; repeatable")
 @click.option("-model", metavar="FILE", help="network file, same as --weights")
-@click.option("-human-model", metavar="FILE", help="ignored: human play is not imitated")
+@click.option("-human-model", metavar="FILE", help="human-play network of KataGo, which is ignored")
 @click.option(
-    "-override-config", "overrides", multiple=True, metavar="KEY=VALUE,...", help="KataGo's settings; repeatable"
+    "-override-config",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE,...",
+    help="settings in KataGo's names; repeatable",
 )
 @click.option(
     "-analysis-threads", "--at-once", type=Whole(1, MOST_POSITIONS), show_default="16, before a GPU 64",
-    help="number of positions searched in parallel, one for 16 MiB of memory at most",
+    help="number of positions searched in parallel, at most one for 16 MiB of --memory",
 )  # fmt: skip
 @click.option(
-    "-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input, drop unanswered queries"
+    "-quit-without-waiting", "quits_at_once", is_flag=True, help="drop unanswered queries at the end of input"
 )
 @click.option("--visits", default=Settings.visits, type=Whole(1), help="visits of queries without maxVisits")
 @click.version_option(__version__, "-version", "--version", prog_name="Keima", help="show the version and exit")
@@ -90,8 +94,8 @@ def analysis(
         echo '{"id":"1","moves":[],"rules":"chinese","komi":7.5,"boardXSize":9,"boardYSize":9,"maxVisits":50}' \\
           | keima analysis
 
-    The options with one dash are KataGo's, so the command lines of its clients work unchanged; settings without a
-    counterpart have no effect.
+    Options with one dash are KataGo's, so the command lines of its clients work unchanged; KataGo's settings without a
+    counterpart in Keima have no effect.
     """
     output = Output()
     for number in (signal.SIGINT, signal.SIGTERM):

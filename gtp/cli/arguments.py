@@ -11,10 +11,8 @@ import click
 from engine.config.declaration import bounds_text
 
 PATHS = click.Path(exists=True, path_type=Path)
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of tables")
-
-
-DEVICE = click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="print JSON instead of tables")
+DEVICE = click.option("--device", default="auto", metavar="DEVICE", help="device: auto, cpu, cuda or mps")
 
 
 def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:

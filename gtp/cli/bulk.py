@@ -153,7 +153,7 @@ def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(distribution=GameDistribution(rules, komi, temperature), **rest)
 
     options: tuple[Decorator, ...] = (
-        click.option("--rules", **share("NAME=SHARE", rules_from, "chinese", text="rules (docs/rules.md)")),
+        click.option("--rules", **share("NAME=SHARE", rules_from, "chinese", text="rule set (docs/rules.md)")),
         click.option("--komi", **share(
             "KOMI=SHARE", read_komi, "usual",
             text="komi: usual (7 or 7.5 by area, a point less by territory), a number, or a range: 5.5..9.5",
@@ -284,7 +284,7 @@ def _play_positions(bulk: Bulk, plan: Plan, network: str, positions: int) -> Non
 @click.argument("rl")
 @click.option("--positions", default=100_000, type=Whole(1), help="number of positions")
 @click.option("--whole-games", is_flag=True, help="keep all positions of games that RL plays alone, for comparison")
-@click.option("--latest", default=0, type=Whole(0), help="largest U; 0 = 450 on 19x19, in proportion")
+@click.option("--latest", default=0, type=Whole(0), help="largest U; 0 = 450 on 19x19, scaled by the board's points")
 @variety_options
 @options_of(BulkOptions, "size", "passes", "dead_stones", "limit", "games_per_shard", "seed")
 @bulk_options(AT_ONCE, "games")

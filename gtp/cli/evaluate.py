@@ -87,19 +87,19 @@ def evaluate() -> None:
 @click.option("--positions", default=50000, type=Whole(1),
               help="number of positions, a fixed sample of all games")  # fmt: skip
 @click.option("--symmetries", default="1", type=OneOf(("1", "8")),
-              help="number of symmetries; 8 = also the mean of all eight")  # fmt: skip
+              help="number of symmetries; 8 = the mean of all eight too")  # fmt: skip
 @click.option("--rollouts", default=0, type=Whole(0), metavar="POSITIONS",
-              help="also compare the value with 10, 100 and 1,000 rollouts on this number of positions; about a "
-              "quarter of a second each on a core")  # fmt: skip
+              help="number of positions on which the value is compared with 10, 100 and 1,000 rollouts; some 0.25 "
+              "seconds a position on a core")  # fmt: skip
 @click.option("--policy", "policies", multiple=True, metavar="[NAME=]POLICY",
               help="policy of 100 rollouts to compare the value with: uniform, rollout (the shipped one), its file "
               "(.npz) or a policy network; repeatable")  # fmt: skip
 @click.option("--beside", "others", multiple=True, metavar="[NAME=]NETWORK",
               help="another network to compare the value with; repeatable")  # fmt: skip
 @click.option("--game", default=0, type=Whole(0), metavar="K",
-              help="also show the value of each position of game K, counted from 1")  # fmt: skip
+              help="number of a game, from 1, whose value is shown at each position; 0 = none")  # fmt: skip
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder for plots (PNG)")
-@click.option("--labels", type=PATHS, help="shard of labels: also compare value, score and ownership by board size")
+@click.option("--labels", type=PATHS, help="shard of labels to compare value, score and ownership with, by board size")
 @DEVICE
 @AS_JSON
 def evaluate_named(

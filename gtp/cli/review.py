@@ -58,13 +58,13 @@ def thresholds_of(text: str) -> tuple[float, ...]:
 @click.option("--seconds", default=0.0, type=Number(0, 86400), metavar="SECONDS", help="time a position; 0 = no limit")
 @click.option("--thresholds", callback=parsed(thresholds_of), metavar="A,B,C,D,E",
               show_default=",".join(f"{lost:g}" for lost in THRESHOLDS["points"]),
-              help=f"points lost from which a move counts as {', '.join(KINDS[1:])}")  # fmt: skip
+              help=f"smallest losses, in points, of the move classes {', '.join(KINDS[1:])}")  # fmt: skip
 @click.option("--lines", default=1, type=Whole(0, 5), help="variations in the SGF for each mistake")
 @click.option("--katrain/--no-katrain", default=True,
-              help="analyses in the SGF for KaTrain to load; most of the file's size")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="also write all numbers as NAME.json")
-@click.option("--svg", is_flag=True, help="also write graphs and diagrams as NAME-PART.svg")
-@click.option("--png", is_flag=True, help="also write graphs and diagrams as NAME-PART.png; needs matplotlib")
+              help="analyses in the SGF for KaTrain, most of the file's size")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="write all numbers as NAME.json too")
+@click.option("--svg", is_flag=True, help="write graphs and diagrams as NAME-PART.svg too")
+@click.option("--png", is_flag=True, help="write graphs and diagrams as NAME-PART.png too; needs matplotlib")
 @settings_option(SearchOptions, SetupOptions)
 @options_of(SetupOptions, "weights", "device", "rules", "komi")
 @options_of(SearchOptions)

@@ -53,11 +53,11 @@ from weights import files_of, find, find_network
 VALIDATION_POSITIONS = 4000
 """Validation positions of networks with a policy; networks with a value alone get as many points of the board"""
 USUAL_AREA = 361
-RULES = share("NAME=SHARE", rules_from, text="rules that the teacher sees positions under",
+RULES = share("NAME=SHARE", rules_from, text="rule set under which the teacher evaluates",
               usual="its game's, or chinese with --komi")  # fmt: skip
-KOMI = share("KOMI=SHARE", read_komi, text="komi that the teacher sees: usual, a number, or a range: 5.5..9.5",
+KOMI = share("KOMI=SHARE", read_komi, text="komi at which the teacher evaluates: usual, a number, or a range: 5.5..9.5",
              usual="its game's, or usual with --rules")  # fmt: skip
-BOARDS = share("SIZE=SHARE", read_size, text="share of steps on boards of a size",
+BOARDS = share("SIZE=SHARE", read_size, text="share of steps on a board size",
                usual="as there are games and labels")  # fmt: skip
 LABEL_POSITIONS = 2000
 """Validation positions of each board size with labels"""
@@ -135,7 +135,7 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @label_option("--boards", **BOARDS)
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run resumes")
     @click.option("--start", metavar="NETWORK",
-                  help="network (name or file) to start from instead of random weights; keima-resnet may be smaller",
+                  help="network (name or file) to start from instead of random weights; a keima-resnet may be smaller",
                   )  # fmt: skip
     @click.option("--network", "architecture", type=OneOf(architectures), default=architectures[0],
                   hidden=len(architectures) == 1, help="architecture")  # fmt: skip

@@ -105,7 +105,8 @@ def _as_table(rows: dict[str, Any]) -> Table:
 
 @weights_group.command("verify")
 @NETWORK
-@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:N; with commas")
+@click.option("--device", default="auto", metavar="DEVICE",
+              help="devices, separated by commas: auto, cpu, mps, cuda or cuda:N")  # fmt: skip
 @AS_JSON
 @click.pass_context
 def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bool) -> None:
@@ -207,8 +208,8 @@ def convert_command(network: str, target: Path) -> None:
 def average_command(network: str, other: str, target: Path, share: float) -> None:
     """Write the mean of the weights of NETWORK and NETWORK2 to FILE.
 
-    For a network before and after further training: the mean often plays better than either, and has forgotten less
-    than the second.
+    For a network before and after further training: the mean often plays better than either, and forgets less of the
+    first training than NETWORK2.
     """
     calm_openmp()
     from engine.nets.files.checkpoint import average

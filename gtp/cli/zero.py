@@ -38,7 +38,7 @@ from engine.zero.options import LEARNING, SHAPE, LadderOptions, NetworkShape, Ze
 from engine.zero.page import write_page
 from engine.zero.self_play import compile_self_play, is_compiled
 from engine.zero.turn import Progress
-from gtp.cli.arguments import Number, Whole
+from gtp.cli.arguments import DEVICE, Number, Whole
 from gtp.cli.options import ExecutorOptions, GroupedCommand, options_from, options_of, ray_options, refusing
 from gtp.cli.settings import read_settings, render
 from gtp.cli.terminal import INTERRUPTED, one_line_errors, say
@@ -59,14 +59,11 @@ RECIPE_ONLY = {
     *(item.name for item in KNOWN[LadderOptions]),
 }
 """Settings without an option of the command line"""
-SHOWN = {
-    *("blocks", "channels", "rows", "samples", "batch", "gate", "at_once", "disk_gib"),
-    *("rules", "visits", "full_share", "komi", "seed", "rate"),
-}
+SHOWN = {"blocks", "channels", "visits"}
 """Settings whose options the help lists; the command line takes the others too"""
-MINUTES_HELP = "minutes after which the run stops; 0 = never"
+MINUTES_HELP = "time limit, after which the run is saved to resume later; 0 = no limit"
 RECIPE_HELP = "TOML file of settings that override the recipe of the board size"
-DRY_RUN_HELP = "print the whole recipe of the run, each setting with its meaning, and end"
+DRY_RUN_HELP = "print all settings of the run as a recipe, each with its help and value, and exit"
 CONSTANT = {"schedule": "constant"}
 """The loop sets the learning rate of each turn"""
 CHUNK_TABLES = 2
@@ -96,9 +93,9 @@ def _moved(name: str) -> str:
 @click.option("--recipe", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=RECIPE_HELP)
 @click.option("--start", metavar="NETWORK", help="network (name or file) to begin with instead of random weights")
 @click.option("--minutes", default=0.0, type=Number(0), metavar="MINUTES", help=MINUTES_HELP)
-@click.option("--turns", default=0, type=Whole(0), help="networks that the whole run makes; 0 = any")
-@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
-@click.option("--threads", default=0, type=Whole(0), help="processors that self-play and training take; 0 = all")
+@click.option("--turns", default=0, type=Whole(0), help="number of networks after which the run stops; 0 = no limit")
+@DEVICE
+@click.option("--threads", default=0, type=Whole(0), help="CPU threads of self-play and training; 0 = one a core")
 @click.option("--dry-run", is_flag=True, help=DRY_RUN_HELP)
 @settings_options
 @ray_options
@@ -109,10 +106,13 @@ def zero(
 ) -> None:  # fmt: skip
     """Learn Go from nothing but self-play: AlphaGo Zero.
 
-    From random weights to a network that plays: it plays itself by search, learns from its searches, and plays again.
-    --size chooses a recipe of some 70 settings, which --dry-run prints: their defaults below may differ. Those not
-    listed here are set in a file for --recipe. The folder's index.html shows the progress of the run, its
-    network.safetensors plays. The same command resumes a stopped run; settings that are not given stay as they were.
+    A network of random weights plays games against itself by search, is trained on these searches, and plays again.
+    The folder's index.html shows the progress of the run; its network.safetensors is the newest network. The same
+    command resumes a stopped run; settings that are not given stay as they were.
+
+    The options below are those used most. --size chooses a recipe of some 70 settings, whose values may differ from the
+    defaults below. --dry-run prints all of them with their help; nearly each is an option of the same name, and each a
+    line of a file for --recipe (docs/zero.md).
 
     \b
         keima zero --size 9 --out runs/zero-9
