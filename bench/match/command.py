@@ -27,7 +27,6 @@ from engine.system.files import alone_in
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Number, Whole, parsed
 from gtp.cli.options import ExecutorOptions, ray_options
-from gtp.cli.terminal import one_line_errors
 
 
 def _settings_of(match: Match) -> dict[str, Any]:
@@ -115,14 +114,13 @@ def command(
                     --size 9 --games 30 --sgf runs/gnugo-9x9
     """
     with ExitStack() as stack:
-        with one_line_errors():
-            match = _match_of(at_once=concurrency, **chosen)
-            if folder:
-                stack.enter_context(alone_in(folder))
-            found = MatchFolder(folder, _settings_of(match))
-            is_remote = executor.ray and found.missing(match.games)
-            # A game may take hours: none waits at an actor while another has nothing to do.
-            remote = executor.open(stack, chunk=1, at_once=concurrency, waiting=0) if is_remote else None
+        match = _match_of(at_once=concurrency, **chosen)
+        if folder:
+            stack.enter_context(alone_in(folder))
+        found = MatchFolder(folder, _settings_of(match))
+        is_remote = executor.ray and found.missing(match.games)
+        # A game may take hours: none waits at an actor while another has nothing to do.
+        remote = executor.open(stack, chunk=1, at_once=concurrency, waiting=0) if is_remote else None
 
         def play(board: Scoreboard) -> None:
             def on_move(number: int, moves: int) -> None:

@@ -3,8 +3,8 @@
 
 from gtp.startup import calm_openmp
 
-# Before torch is imported. Steps on small boards are short, and threads that spin where they wait for each other take
-# ten times the processor's time as soon as anything else runs: 213 ms a step instead of 21 on 5x5.
+# Before torch is imported. Steps on small boards are short, and threads that spin while they wait take ten times the
+# CPU time as soon as another process runs: 213 ms a step instead of 21 on 5x5.
 calm_openmp()
 
 import json
@@ -41,7 +41,7 @@ from engine.zero.turn import Progress
 from gtp.cli.arguments import DEVICE, Number, Whole
 from gtp.cli.options import ExecutorOptions, GroupedCommand, options_from, options_of, ray_options, refusing
 from gtp.cli.settings import read_settings, render
-from gtp.cli.terminal import INTERRUPTED, one_line_errors, say
+from gtp.cli.terminal import INTERRUPTED, say
 from weights import find
 
 KNOWN = {
@@ -67,15 +67,15 @@ DRY_RUN_HELP = "print all settings of the run as a recipe, each with its help an
 CONSTANT = {"schedule": "constant"}
 """The loop sets the learning rate of each turn"""
 CHUNK_TABLES = 2
-"""Games that an actor of Ray gets at once, in batches of --at-once; larger chunks keep batches full at their end"""
+"""Games in a chunk of a Ray actor, in batches of --at-once; batches of larger chunks are full for longer"""
 PAGE_S = 20.0
-"""Between two drawings of the page without a new measurement"""
+"""Between two writes of the page without a new metric"""
 LINES_S = 30.0
 """Between two status lines where standard error is not a terminal"""
 
 
 def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: the options of the settings; those in :data:`RECIPE_ONLY` are refused with a hint."""
+    """Decorator: the options of all settings; those of :data:`RECIPE_ONLY` are refused with a hint."""
     for kind in (TrainOptions, SearchPlayOptions, ZeroOptions, NetworkShape):
         names = {item.name for item in KNOWN[kind]} - RECIPE_ONLY - {"size", "reply"}
         function = options_of(kind, *names, hidden=names - SHOWN)(function)
@@ -83,7 +83,7 @@ def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _moved(name: str) -> str:
-    """How to set what is no option any more."""
+    """The message for a setting that is not an option."""
     return f"--{name} is a setting of the recipe: write {name} = VALUE into a file for --recipe (--dry-run prints one)"
 
 
@@ -119,26 +119,25 @@ def zero(
         keima gtp --weights runs/zero-9/network.safetensors
     """
     console = Console(stderr=True)
-    with one_line_errors(RuntimeError):
-        before = _manifest(out)
-        chosen = {name for name in rest if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
-        if start and (wrong := [name for name in SHAPE if name in chosen]):
-            raise ValueError(f"--start has a shape of its own: leave out --{wrong[0]}")
-        given = read_settings(recipe, RECIPE) if recipe else {}
-        given = {name: value for name, value in given.items() if not start or name not in SHAPE}
-        size = size or given.get("size") or (before["options"]["size"] if before else 9)
-        config = config_of(size, given | {name: rest[name] for name in chosen}, before)
-        first = find(start) if start else None
-        if dry_run:
-            model, _ = first_network(config.shape, size, first, config.play.seed)
-            values = {name: value for group in config.settings.values() for name, value in group.items()}
-            click.echo(render(asdict(model.shape) | values, RECIPE, TITLE), nl=False)
-            return
-        try:
-            with alone_in(out):
-                _run(out, config, first, console, **{name: rest[name] for name in RUN_OPTIONS})
-        except KeyboardInterrupt:
-            ctx.exit(INTERRUPTED)
+    before = _manifest(out)
+    chosen = {name for name in rest if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if start and (wrong := [name for name in SHAPE if name in chosen]):
+        raise ValueError(f"--{wrong[0]} is the shape of a new network, expected none with --start")
+    given = read_settings(recipe, RECIPE) if recipe else {}
+    given = {name: value for name, value in given.items() if not start or name not in SHAPE}
+    size = size or given.get("size") or (before["options"]["size"] if before else 9)
+    config = config_of(size, given | {name: rest[name] for name in chosen}, before)
+    first = find(start) if start else None
+    if dry_run:
+        model, _ = first_network(config.shape, size, first, config.play.seed)
+        values = {name: value for group in config.settings.values() for name, value in group.items()}
+        click.echo(render(asdict(model.shape) | values, RECIPE, TITLE), nl=False)
+        return
+    try:
+        with alone_in(out):
+            _run(out, config, first, console, **{name: rest[name] for name in RUN_OPTIONS})
+    except KeyboardInterrupt:
+        ctx.exit(INTERRUPTED)
 
 
 RUN_OPTIONS = ("minutes", "turns", "device", "threads", "executor")
@@ -161,12 +160,12 @@ def _manifest(out: Path) -> dict[str, Any]:
 
 
 def config_of(size: int, given: dict[str, Any], before: dict[str, Any]) -> ZeroConfig:
-    """The options of a run: those given now, else those of its last start, else the recipe's, else the defaults.
+    """The options of a run: the given ones, else those of its last start, else the recipe's, else the defaults.
 
     Args:
-        before: the manifest of the folder's run; empty for a new one.
+        before: manifest of the folder's run; empty for a new run.
     Raises:
-        ValueError: they contradict each other; one line.
+        ValueError: the options contradict each other; one line.
     """
     known = {name: value for group in before.get("settings", {}).values() for name, value in group.items()}
     values = (known | before["shape"] if before else recipe_for(size)) | given | {"size": size}
@@ -207,7 +206,7 @@ def _run(
 
 
 class TerminalProgress(Progress):
-    """A status line on the terminal, which shows within ``bar``, and the page with the same words."""
+    """A status line on the terminal, shown within ``bar``, and the page with the same words."""
 
     def __init__(self, console: Console) -> None:
         columns = (

@@ -143,7 +143,9 @@ def test_a_second_process_is_told_that_the_folder_is_in_use(killed):
 @pytest.mark.parametrize("name", ["blocks", "channels"])
 def test_a_start_has_a_shape_of_its_own(name):
     found = CliRunner().invoke(main, ["zero", "--out", "nowhere", "--start", "default", f"--{name}", "2", "--dry-run"])
-    assert found.exit_code == 1 and f"--start has a shape of its own: leave out --{name}" in found.stderr
+    assert (
+        found.exit_code == 1 and f"--{name} is the shape of a new network, expected none with --start" in found.stderr
+    )
 
 
 def dry_run(*words):
