@@ -66,7 +66,7 @@ class AlphaGoOptions(Checked):
     Methods, "Search algorithm" and "Rollout policy".
     """
 
-    heading = "As AlphaGo of 2016 searched"
+    heading = "AlphaGo's search of 2016, with rollouts"
     rollout_weight: float = option(0.0, "lambda: weight of rollouts in a leaf's value", low=0.0, high=1.0)
     patterns: str = option("shipped", "pattern policies: the shipped ones, or files as ROLLOUT+TREE", unit="PATH+PATH")
     uniform_rollouts: bool = option(
@@ -92,10 +92,10 @@ class AlphaGoOptions(Checked):
 
 
 @dataclass(frozen=True)
-class SearchOptions(AlphaGoOptions):
-    """How the tree search works; see engine/search."""
+class MachineOptions(Checked):
+    """How a search uses the machine; ``keima benchmark`` finds the best numbers of threads and the best batch size."""
 
-    heading = "Search"
+    heading = "Speed and memory"
     # On the CPU the network takes nearly all the time and all cores, and one worker prepares enough leaves for them.
     # With a GPU, and with rollouts alone, workers do the computing; a GPU gets at least two, since batches of a single
     # worker are not merged.
@@ -118,6 +118,13 @@ class SearchOptions(AlphaGoOptions):
         low=-1, high=10**6, cpu=96, otherwise=32,
     )  # fmt: skip
     memory: int = option(1024, "memory of the tree and the result cache", low=16, high=1 << 20, unit="MiB")
+
+
+@dataclass(frozen=True)
+class SearchOptions(MachineOptions, AlphaGoOptions):
+    """How the tree search works; see engine/search."""
+
+    heading = "Search"
     # Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240.
     # KataGo's networks are searched with KataGo's values of c_puct, value_weight and value_bias, which together gain 33
     # Elo with its g170-b6c96 and none with our default network
@@ -183,7 +190,7 @@ class SearchOptions(AlphaGoOptions):
 class PlayOptions(Checked):
     """Limits of a move, its choice, the clock and resigning; see engine/play/player.py and engine/play/clock.py."""
 
-    heading = "Thinking time, move choice, resigning"
+    heading = "Thinking time, move choice, resigning, pondering"
     visits: int = option(0, "visits a move; 0 = no limit", low=0, high=10**9)
     seconds: float = option(
         3.0, "thinking time a move without a clock; 0 = no limit, if visits are limited",
