@@ -236,7 +236,7 @@ def _wanted(host: Host, words: tuple[str, ...], layout: Layout, interval_s: floa
     for key, side, _, _ in filters:
         # KataGo refuses ambiguous filters too.
         if key == "allow" and sum(other == side for _, other, _, _ in filters) > 1:
-            raise CommandError("syntax error: allow with avoid or another allow for the same color")
+            raise CommandError("syntax error: several filters of a color with allow, expected one allow alone")
     return Wanted(color, interval_s, replace(layout.options, **given), filters)
 
 

@@ -132,5 +132,5 @@ def test_wrong_input_is_one_clear_line(command, words, reason):
 def test_thresholds_are_five_losses_that_rise():
     assert thresholds_of("0.2,0.6,1.2,4,10") == (0.2, 0.6, 1.2, 4.0, 10.0)
     for text in ("", "1", "5,4,3,2,1", "0,1,2,3,4", "a,b,c,d,e", "1,2,3,4,nan", "1,2,3,4,inf"):
-        with pytest.raises(ValueError, match="expected 5 losses"):
+        with pytest.raises(ValueError, match="expected 5 rising losses"):
             thresholds_of(text)
