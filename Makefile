@@ -67,7 +67,7 @@ $(BIN)/python:
 $(PLAY): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing Keima into $(VENV); the first time this takes minutes" >&2
 	@$(INSTALL) --editable . >&2
-	@$(BIN)/python -m gtp.cli.terminal
+	@$(BIN)/python -m gtp.startup
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python

@@ -1,6 +1,6 @@
 """GoGui's graphics: the layout of boards and graphics commands, and the search drawn while a command runs.
 
-Points come as vertices. Source: GoGui's manual, "Analyze Commands" and "Live Graphics".
+All points are vertices. Source: GoGui's manual, "Analyze Commands" and "Live Graphics".
 """
 
 import math
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from engine.search.report import Report, Watcher
 
 LIVE = "gogui-gfx:"
-"""Begins graphics on standard error; they end with an empty line"""
+"""First word of graphics on standard error; an empty line ends them"""
 CLEAR = f"{LIVE} CLEAR\n"
 INTERVAL_S = 0.5
-"""Between two drawings; people read no faster"""
+"""Between two drawings, for people to read"""
 FIRST_S = 0.02
-"""Before the first drawing, so that short searches are shown too"""
+"""Before the first drawing; short, to draw short searches too"""
 
 
 def board(words: Iterable[str], size: int) -> str:
-    """Words as a board, the top row first, in columns of one width; an empty word becomes ``""``."""
+    """Lay out words as a board, the top row first, in columns of one width; an empty word becomes ``""``."""
     cells = [word or '""' for word in words]
     width = max(map(len, cells))
     rows = [" ".join(cell.rjust(width) for cell in cells[row : row + size]) for row in range(0, len(cells), size)]
@@ -38,12 +38,12 @@ def pairs(labels: Iterable[tuple[str, str]]) -> str:
 
 
 def graphic(*commands: str) -> str:
-    """Graphics commands such as ``LABEL`` and ``VAR``, one a line; those without arguments are left out."""
+    """Graphics commands such as ``LABEL`` and ``VAR``, one a line; commands without arguments are left out."""
     return "\n".join(command for command in commands if " " in command.rstrip())
 
 
 def shades(shares: Iterable[tuple[str, float]]) -> str:
-    """Commands that colour points by a share, 0 to 1: pale yellow to red; small shares still differ."""
+    """Commands that colour points by a share from 0 (pale yellow) to 1 (red), on a square-root scale."""
 
     def fade(channel: int, share: float) -> int:
         return round(channel * (1.0 - math.sqrt(share)))
@@ -53,17 +53,17 @@ def shades(shares: Iterable[tuple[str, float]]) -> str:
 
 @contextmanager
 def live_graphics(host: Host, color: int) -> Iterator["Watcher | None"]:
-    """A watcher that draws a search for a colour, if GoGui or the options ask for it; the end of the block clears it.
+    """A watcher that draws a search for a colour, or None where live graphics are off; leaving the block clears the
+    board.
 
-    Threads: it draws in the thread of the search's caller, the command thread.
+    Threads: drawings are written in the command thread, which runs the search.
     """
-    player = host.player
-    if not (host.draws_live or player.options.live_graphics):
+    if not host.draws_live:
         yield None
         return
     from engine.search.report import Watcher
 
-    is_drawn = False
+    player, is_drawn = host.player, False
 
     def draw(report: "Report") -> None:
         nonlocal is_drawn
@@ -74,12 +74,12 @@ def live_graphics(host: Host, color: int) -> Iterator["Watcher | None"]:
         yield Watcher(draw, INTERVAL_S, FIRST_S)
     finally:
         if is_drawn:
-            # GoGui may read the last drawing only after the answer, and would draw it over the next position.
+            # GoGui may read the last drawing after the answer, and would draw it over the next position.
             _write(CLEAR)
 
 
 def _write(text: str) -> None:
-    """Send graphics; a closed standard error does not stop the search."""
+    """Write graphics; a closed standard error does not stop the search."""
     with suppress(OSError):
         print(text, end="", file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""What GTP commands act on: the player, once it has been loaded, and the conversation's own state."""
+"""The host of the GTP commands: the player, once it is loaded, and the state of the conversation."""
 
 import threading
 from typing import TYPE_CHECKING
@@ -13,44 +13,45 @@ if TYPE_CHECKING:
 
 
 class Host:
-    """Handed to every command.
+    """First argument of every command.
 
-    Commands that need the player wait for it. Those that only change the game or its clock are answered at once, by an
-    early session that needs no board; those that need a board wait for its kernels alone. The player takes over.
+    Until the player is loaded, the game lies in an early session: changes of the game and its clock are answered at
+    once, without a board; commands that need a board wait for its kernels alone; commands that need the player wait for
+    it. The player takes the game over.
     Threads: :attr:`player`, :attr:`game_session` and :attr:`record` in the command thread only, the methods in any.
     """
 
     def __init__(self, commands: Registry, name: str = SessionOptions.name) -> None:
         self.commands = commands
         self.name = name
-        """what clients are told that the engine is called"""
+        """the engine's name for clients"""
         self.quitting = False
         """set by a command: the session ends with its answer"""
         self.sigint_interrupts = False
-        """set by a command: SIGINT ends the running command, no longer the session"""
-        self.draws_live = False
-        """set by a command: searches are drawn on GoGui's board"""
+        """set by a command: SIGINT stops the running command instead of the session"""
+        self.has_gogui = False
+        """set by a command: the client is GoGui"""
         self._player: Player | None = None
         self._failure = ""
         self.read_s = 0.0
-        """when the running command was read, ``time.perf_counter``; 0 = not known"""
+        """when the running command was read, ``time.perf_counter``; 0 = unknown"""
         self._interrupted = False
         self._changed = threading.Condition()
-        """told when a command is interrupted, or loading has ended"""
+        """notified when a command is interrupted, and when loading ends"""
         self._loaded = threading.Event()
         self._early: EarlySession | None = None
-        """keeps the game until the player has been loaded; None once the player has it"""
+        """the game until the player is loaded; None once the player has it"""
         self._board: GameSession | None = None
-        """likewise, with a board, from the first command on that needed one"""
+        """the same game with a board, from the first command on that needed one"""
         self._has_record = threading.Event()
-        """there is something that keeps the game, or never will be"""
+        """set once there is a session or the player, or loading has failed"""
 
     @property
     def player(self) -> "Player":
-        """The player, as soon as there is one.
+        """The player; waits until it is loaded.
 
         Raises:
-            CommandError: it could not be loaded.
+            CommandError: the player could not be loaded.
         """
         self._loaded.wait()
         if self._player is None:
@@ -63,10 +64,10 @@ class Host:
 
     @property
     def uninterrupted_player(self) -> "Player | None":
-        """The player as soon as there is one; None = the running command was interrupted before.
+        """The player; waits until it is loaded, or returns None when the running command is interrupted before.
 
         Raises:
-            CommandError: it could not be loaded.
+            CommandError: the player could not be loaded.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._interrupted or self._loaded.is_set())
@@ -74,7 +75,7 @@ class Host:
 
     @property
     def game_session(self) -> "GameSession":
-        """What keeps the game, with a board: the player if there is one by now.
+        """The game with a board: the player if it is loaded, else the early session's.
 
         Raises:
             CommandError: the player could not be loaded.
@@ -85,7 +86,7 @@ class Host:
 
     @property
     def record(self) -> "EarlySession | GameSession":
-        """What takes changes of the game and its clock: at once, before there is a board.
+        """The session that takes changes of the game and its clock: the player, or an early one without delay.
 
         Raises:
             CommandError: the player could not be loaded.
@@ -94,8 +95,14 @@ class Host:
         early = None if self._loaded.is_set() else self._board or self._early
         return early or self.player
 
+    @property
+    def draws_live(self) -> bool:
+        """Whether searches are drawn on GoGui's board: as the user's option says, else for GoGui alone."""
+        wanted = self.player.options.live_graphics
+        return self.has_gogui if wanted is None else wanted
+
     def _board_of_early(self) -> "GameSession | None":
-        """The game so far on a board, whose kernels are imported and compiled for it; None once the player has it."""
+        """The early session's game on a board, whose kernels are loaded first; None once the player has it."""
         if self._board is None and self._early is not None:
             from engine.play.game_session import begun
 
@@ -103,19 +110,19 @@ class Host:
         return self._board
 
     def begin(self, early: "EarlySession") -> None:
-        """The player is still being loaded; until then this keeps the game."""
+        """Answer changes of the game by an early session until the player is loaded."""
         self._early = early
         self._has_record.set()
 
     def provide(self, player: "Player") -> None:
-        """The player has been loaded."""
+        """Take the loaded player."""
         self._player = player
         if self._interrupted:
             player.interrupt()
         self._end_loading()
 
     def refuse(self, reason: str) -> None:
-        """The player cannot be loaded: commands that need it fail with this reason."""
+        """Let commands that need the player fail with this reason."""
         self._failure = reason
         self._end_loading()
 
@@ -127,16 +134,16 @@ class Host:
 
     @property
     def is_loading(self) -> bool:
-        """Whether commands that need the player still wait for it. Threads: any."""
+        """Whether commands that need the player wait for it. Threads: any."""
         return not self._loaded.is_set()
 
     def stop_pondering(self) -> None:
-        """End the search in the opponent's time, if there is a player by now. Threads: the command thread."""
+        """Stop pondering, if the player is loaded. Threads: the command thread."""
         if self._player is not None:
             self._player.ponder.stop()
 
     def interrupt(self) -> None:
-        """End the running command's search soon; it is answered all the same."""
+        """Stop the running command's search soon; the command is answered."""
         with self._changed:
             self._interrupted = True
             self._changed.notify_all()
@@ -145,11 +152,11 @@ class Host:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the running command is to end soon. Threads: any."""
+        """Whether the running command is to stop soon. Threads: any."""
         return self._interrupted
 
     def resume(self, read_s: float = 0.0) -> None:
-        """Forget an interruption: the next command is a new one, read at this ``time.perf_counter``."""
+        """Clear an interruption for the next command, which was read at this ``time.perf_counter``."""
         self.read_s = read_s
         self._interrupted = False
         if self._player is not None:

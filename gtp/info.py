@@ -1,16 +1,16 @@
-"""A search's results, as clients read them: lines of ``info`` as KataGo and Leela Zero write them, CGOS's, summaries.
+"""Search results for clients: ``info`` lines in KataGo's, Leela Zero's and CGOS's formats, and summaries.
 
-Everything is said for the side to move, as both programs do by default. Moves stand in the order in which they would
-be played, and the variation is the last thing said of a move unless more is asked for, since clients read it to the
-end of the segment.
+All values are from the view of the side to move, as both programs have them by default. Moves are in order of
+preference. A move's principal variation comes last in its segment unless a client asks for more, since clients read it
+to the end of the segment.
 
-The lead in points is the mean over the search of what the network's score head says, or of rollouts where there is no
-value network; without either it is left out. It stands for the score that selfplay would reach too, which nothing here
-estimates. The standard deviation of the score is that of ``keima analysis``, which follows from
-how open the ownership is (:func:`engine.insight.raw_outputs.score_stdev`); it is left out where ownership is not known.
+The lead in points is the mean over the search of the network's score head, or of rollouts without a value network;
+without either the keys are left out. ``scoreSelfplay`` repeats the lead, since no head estimates it. The standard
+deviation of the score is computed from the ownership (:func:`engine.insight.raw_outputs.score_stdev`) and left out
+without ownership.
 
-Sources: KataGo, docs/GTP_Extensions.md, and what its version 1.17.2 writes; Leela Zero's ``lz-analyze``, and what
-gtp2ogs reads of its standard error; for CGOS, zakki/cgos, wiki page "GTP tournament game expansion".
+Sources: KataGo, docs/GTP_Extensions.md, and the output of version 1.17.2; Leela Zero's ``lz-analyze``, and the lines of
+its standard error that gtp2ogs reads; for CGOS, zakki/cgos, wiki page "GTP tournament game expansion".
 """
 
 import json
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from engine.search.report import MoveReport, Report
 
 LIKELIEST = 10
-"""Moves listed where none has a visit and no number was asked for"""
+"""Moves listed where no move has a visit and the client gives no number"""
 NO_ERRORS = "rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
-"""KataGo's words for a network without uncertainty outputs"""
+"""KataGo's keys and values for a network without uncertainty outputs"""
 CGOS_DIGITS = 4
 
 
 @dataclass(frozen=True)
 class Extras:
-    """What a client of either protocol may ask to have in a report."""
+    """Optional parts of a report, in GTP and JSON."""
 
     pv_visits: bool = False
     no_result: bool = False
@@ -49,24 +49,24 @@ class Extras:
 
     @property
     def any_ownership(self) -> bool:
-        """Whether reports say anything of who owns what."""
+        """Whether reports contain ownership."""
         return self.ownership or self.ownership_stdev or self.moves_ownership or self.moves_ownership_stdev
 
 
 @dataclass(frozen=True)
 class ReportOptions(Extras):
-    """What a client of GTP asks to have in each report."""
+    """Optional parts of a report in GTP."""
 
     min_moves: int = 0
-    """moves at least, likely ones without visits among them"""
+    """smallest number of moves, filled up with the likeliest unvisited ones"""
     max_moves: int = 1 << 30
-    """moves at most"""
+    """largest number of moves"""
     pv_edge_visits: bool = False
     root: bool = False
 
 
 def kata_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:
-    """One update in KataGo's layout; empty where there is no move to list, as KataGo writes nothing then.
+    """One report in KataGo's format; empty where there is no move, as KataGo prints none then.
 
     Args:
         is_black: Black is to move.
@@ -78,7 +78,7 @@ def kata_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
         return ""
     if options.root:
         words.append(
-            f"rootInfo visits {report.visits} utility {report.value_stm:.6g} winrate {_rate(report.value_stm):.6g}"
+            f"rootInfo visits {report.visits} utility {report.value_stm:.6g} winrate {win_rate(report.value_stm):.6g}"
             f"{_lead(report.score_stm, stdev)} weight {report.visits} {NO_ERRORS}"
         )
     words += _points("ownership", report.ownership_black, sign, options.ownership)
@@ -87,7 +87,7 @@ def kata_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
 
 
 def _points(key: str, values: "np.ndarray | None", sign: float, is_wanted: bool) -> list[str]:
-    """A number for each point behind a key; nothing where they are not known or not wanted."""
+    """A key and a number for each point; empty where the numbers are unknown or not wanted."""
     if values is None or not is_wanted:
         return []
     return [key, *(f"{sign * value:.6g}" for value in values.tolist())]
@@ -96,13 +96,13 @@ def _points(key: str, values: "np.ndarray | None", sign: float, is_wanted: bool)
 def _kata_move(
     move: "MoveReport", order: int, size: int, sign: float, stdev: float | None, options: ReportOptions
 ) -> str:
-    """One move in KataGo's layout; ``sign`` is 1 where Black is to move, else -1."""
+    """One move in KataGo's format; ``sign`` is 1 where Black is to move, else -1."""
     owners = _points("movesOwnership", move.ownership_black, sign, options.moves_ownership)
     owners += _points("movesOwnershipStdev", move.ownership_stdev, 1.0, options.moves_ownership_stdev)
     no_result = " noResultValue 0" if options.no_result else ""
     text = (
         f"info move {vertices([move.point], size)} visits {move.visits} edgeVisits {move.visits}"
-        f" utility {move.value_stm:.6g} winrate {_rate(move.value_stm):.6g}{_lead(move.score_stm, stdev)}"
+        f" utility {move.value_stm:.6g} winrate {win_rate(move.value_stm):.6g}{_lead(move.score_stm, stdev)}"
         f"{no_result} prior {move.prior:.6g} lcb {(move.lcb_stm + 1.0) / 2.0:.6g} utilityLcb {move.lcb_stm:.6g}"
         f" weight {move.visits} order {order} {_variation(move, size, options)}"
     )
@@ -110,9 +110,9 @@ def _kata_move(
 
 
 def lz_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:
-    """One update in Leela Zero's layout: rates, priors and bounds as whole numbers out of 10,000, none below 0."""
+    """One report in Leela Zero's format: win rates, priors and bounds as integers from 0 to 10,000."""
     return " ".join(
-        f"info move {vertices([move.point], size)} visits {move.visits} winrate {round(1e4 * _rate(move.value_stm))}"
+        f"info move {vertices([move.point], size)} visits {move.visits} winrate {round(1e4 * win_rate(move.value_stm))}"
         f" prior {round(1e4 * move.prior)} lcb {max(0, round(5e3 * (move.lcb_stm + 1.0)))} order {order}"
         f" {_variation(move, size, options)}"
         for order, move in enumerate(_listed(found.report, options))
@@ -120,7 +120,7 @@ def lz_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions
 
 
 def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:
-    """What was found as the object of JSON that CGOS shows to spectators; empty where there is no move to list.
+    """One report as the JSON object that CGOS shows to spectators; empty where there is no move.
 
     Args:
         is_black: Black is to move.
@@ -142,16 +142,16 @@ def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
 
 
 def _cgos_numbers(found: "Report | MoveReport") -> dict[str, float]:
-    """What CGOS is told of a position and of a move alike."""
+    """CGOS's keys of a position or a move."""
     score = {} if found.score_stm is None else {"score": round(found.score_stm, CGOS_DIGITS)}
-    return {"winrate": round(_rate(found.value_stm), CGOS_DIGITS), "visits": found.visits} | score
+    return {"winrate": round(win_rate(found.value_stm), CGOS_DIGITS), "visits": found.visits} | score
 
 
 def lz_summary(report: "Report", size: int) -> str:
-    """A finished search in Leela Zero's layout: a line a move, then one on the whole; gtp2ogs shows it in chats."""
+    """A finished search in Leela Zero's format: a line a move, then one for the search; gtp2ogs shows it in chats."""
     lines = [
-        f"{vertices([move.point], size):>4} -> {move.visits:7d} (V: {100 * _rate(move.value_stm):.2f}%) "
-        f"(LCB: {100 * _rate(move.lcb_stm):.2f}%) (N: {100 * move.prior:.2f}%) PV: {vertices(move.pv, size)}"
+        f"{vertices([move.point], size):>4} -> {move.visits:7d} (V: {100 * win_rate(move.value_stm):.2f}%) "
+        f"(LCB: {100 * win_rate(move.lcb_stm):.2f}%) (N: {100 * move.prior:.2f}%) PV: {vertices(move.pv, size)}"
         for move in _listed(report, ReportOptions())
     ]
     speed = report.playouts_this_run / max(report.seconds, 1e-3)
@@ -160,23 +160,18 @@ def lz_summary(report: "Report", size: int) -> str:
 
 
 def caption(report: "Report", is_black: bool) -> str:
-    """A search in one line, as a caption below graphics.
+    """A search in one line, the caption of graphics.
 
     Args:
         is_black: Black is to move.
     """
     lead = "" if report.score_stm is None else f", lead {report.score_stm:+.1f}"
     side = "Black" if is_black else "White"
-    return f"{side} to move: win rate {_rate(report.value_stm):.1%}{lead}, {report.visits} visits"
-
-
-def winrate(report: "Report") -> float:
-    """The side to move's, from 0 to 1."""
-    return _rate(report.value_stm)
+    return f"{side} to move: win rate {win_rate(report.value_stm):.1%}{lead}, {report.visits} visits"
 
 
 def _listed(report: "Report", options: ReportOptions) -> list["MoveReport"]:
-    """The moves to show, best first."""
+    """The moves of a report, best first."""
     moves = report.moves
     if moves and moves[0].visits == 0:
         moves = moves[: max(options.min_moves, LIKELIEST)]
@@ -184,23 +179,23 @@ def _listed(report: "Report", options: ReportOptions) -> list["MoveReport"]:
 
 
 def _variation(move: "MoveReport", size: int, options: ReportOptions) -> str:
-    """The moves that would follow, behind them their visits if wanted; a position's are those of the move to it."""
+    """The principal variation, and the visits of its moves if wanted; a node's visits are those of the edge to it."""
     visits = " ".join(map(str, move.pv_visits))
     line = f"pv {vertices(move.pv, size)}"
     line += f" pvVisits {visits}" if options.pv_visits else ""
     return line + (f" pvEdgeVisits {visits}" if options.pv_edge_visits else "")
 
 
-def _rate(value: float) -> float:
-    """A value from -1 to 1, or a bound that may lie beyond, as a win rate from 0 to 1.
+def win_rate(value: float) -> float:
+    """A value from -1 to 1 as a win rate; a bound beyond that range is clamped to 0 or 1.
 
-    In lines for clients bounds are as they are, as KataGo's: moves of few visits would all be alike.
+    Lines for clients have unclamped bounds, as KataGo's: clamped ones of moves with few visits would all be equal.
     """
     return min(1.0, max(0.0, (value + 1.0) / 2.0))
 
 
 def _lead(score: float | None, stdev: float | None) -> str:
-    """KataGo's three names of the lead in points, its deviation among them; nothing where there is no estimate."""
+    """KataGo's three keys of the lead in points, and its standard deviation; empty without an estimate."""
     if score is None:
         return ""
     deviation = "" if stdev is None else f" scoreStdev {stdev:.6g}"
@@ -208,12 +203,12 @@ def _lead(score: float | None, stdev: float | None) -> str:
 
 
 def vertices(points: Iterable[int], size: int) -> str:
-    """Points as GTP writes them, in one line; a pass in lower case, as analysing clients know it."""
+    """GTP vertices in one line; the pass in lower case, which analysing clients expect."""
     return " ".join(to_vertex(point, size) for point in points)
 
 
 def described(network: NetworkPath | None, server: "InferenceServer | None") -> list[dict[str, Any]]:
-    """KataGo's description of each file of a network; none where rollouts play alone."""
+    """KataGo's description of each file of a network; empty without a network."""
     from engine.nets.files.header import recognise
 
     files = files_of(network)

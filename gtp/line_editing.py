@@ -1,6 +1,7 @@
-"""Lines that a person types: editing and history, by Python's ``readline`` where there is one.
+"""Line editing and history at a terminal, by Python's ``readline``.
 
-Programs never meet this: it takes a terminal for input and for standard error, where what is typed is shown.
+Only where standard input and standard error are terminals, so never for programs; typed lines are echoed to standard
+error.
 """
 
 import os
@@ -12,21 +13,21 @@ from pathlib import Path
 from gtp.session import QUIT
 
 ERRORS = "surrogateescape"
-"""Bytes that are no text come out as they went in"""
+"""Keeps bytes that do not decode"""
 MOST_LINES = 1000
-"""Of history that are kept"""
+"""Lines of history in the file"""
 
 
 class LineEditor:
-    """Reads lines from the terminal; :meth:`close` it before the process ends, or the terminal shows nothing typed."""
+    """Reads lines from the terminal; without :meth:`close` the terminal does not echo after the process has ended."""
 
     def __init__(self, history: Path | None) -> None:
-        """Nothing is read yet.
+        """Prepare the terminal and load the history.
 
         Args:
-            history: file that keeps what was typed for the next time; None = nothing is kept.
+            history: file of typed lines; None = none.
         Raises:
-            ImportError: this Python has no ``readline``, or no terminals, as on Windows, which edits lines itself.
+            ImportError: Python without ``readline`` or ``termios``, as on Windows, whose console edits lines itself.
         """
         import readline
         import termios
@@ -35,7 +36,7 @@ class LineEditor:
         modes = termios.tcgetattr(0)
         self._restore: Callable[[], None] = lambda: termios.tcsetattr(0, termios.TCSADRAIN, modes)
         self._is_ending = False
-        # Lines that are pasted are commands, not text to be edited.
+        # Pasted lines are commands, not text to edit.
         readline.parse_and_bind("set enable-bracketed-paste off")
         readline.set_history_length(MOST_LINES)
         if history is not None:
@@ -45,39 +46,39 @@ class LineEditor:
         sys.stdin.reconfigure(errors=ERRORS)  # type: ignore[union-attr]  # it is the real one
 
     def read(self) -> bytes:
-        """A line with its end, or nothing at the end of input. Threads: the input thread."""
+        """A line with its newline; empty at the end of input. Threads: the input thread."""
         if self._is_ending:
             return b""
         try:
             line = input().encode(sys.stdin.encoding, ERRORS)
         except (EOFError, OSError):
             return b""
-        # Another line would change the terminal's modes while the process ends.
+        # Reading another line would change the terminal's modes while the process ends.
         self._is_ending = QUIT.fullmatch(line) is not None
         return line + b"\n"
 
     def close(self) -> None:
-        """Give the terminal back as it was, and keep the history. Threads: main."""
+        """Restore the terminal's modes and save the history. Threads: main."""
         with suppress(OSError):
             self._restore()
         if self._readline.get_line_buffer() and not self._is_ending:
-            # What was typed and not sent stays; the shell's next line begins below it.
+            # A typed line that was not sent stays; the shell's prompt begins below it.
             print(file=sys.stderr, flush=True)
         if self._history is None:
             return
         with suppress(OSError):
             self._history.parent.mkdir(parents=True, exist_ok=True)
             self._history.touch(mode=0o600)
-            # Added, since another session may have written meanwhile; what is beyond the most is dropped.
+            # Append, since another session may have written meanwhile.
             if hasattr(self._readline, "append_history_file"):
                 added = self._readline.get_current_history_length() - self._n_old
                 self._readline.append_history_file(max(0, added), self._history)
-            else:  # As on macOS, with libedit in place of readline.
+            else:  # macOS, with libedit in place of readline
                 self._readline.write_history_file(self._history)
 
 
 def line_editor(history: Path | None) -> LineEditor | None:
-    """What reads a person's lines; None where a program talks to us, or the terminal or Python cannot edit."""
+    """A line editor for a person at a terminal; None for a program, or where the terminal or Python cannot edit."""
     is_person = sys.stdin is not None and os.isatty(0) and os.isatty(2)
     if not is_person or os.environ.get("TERM", "dumb") == "dumb":
         return None

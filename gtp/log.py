@@ -1,12 +1,12 @@
-"""A conversation on file: every line in and out with the time, and what this process says on standard error.
+"""The log file of a conversation: every line in and out with its time, and standard error.
 
-Lines look like this, ``<`` came in, ``>`` went out, ``!`` is standard error and ``-`` the log's own::
+A line begins with its time and a sign: ``<`` input, ``>`` output, ``!`` standard error, ``-`` the log's own::
 
     2026-11-21 20:15:03.120 < genmove b
     2026-11-21 20:15:06.124 > = D4
 
-Files are appended to. A log must never cost a game: when it cannot be written, one line on standard error says so, and
-lines are lost until it can be.
+The file is appended to. A failing log must not cost a game: a write error is printed to standard error once, and lines
+are lost until writing works again.
 """
 
 import contextlib
@@ -25,17 +25,17 @@ from gtp.protocol import CONTROL
 ERROR, OWN = "!", "-"
 """Signs beside :data:`gtp.session.IN` and ``OUT``"""
 MAX_WAITING = 1 << 16
-"""Characters of a line of standard error that has not ended"""
+"""Characters kept of an unfinished line of standard error"""
 
 
 class Log:
     """A log file. Threads: any."""
 
     def __init__(self, path: Path) -> None:
-        """Open a file, and make it if there is none.
+        """Open or create a file.
 
         Raises:
-            ValueError: it cannot be written; one clear line.
+            ValueError: the file cannot be written; one line.
         """
         self._path = path
         self._lock = threading.Lock()
@@ -46,7 +46,7 @@ class Log:
             raise ValueError(f"log file {path}: cannot be written ({error.strerror or error})") from error
 
     def note(self, sign: str, text: str) -> None:
-        """Write the lines of a text; empty ones at its end are left out."""
+        """Write the lines of a text, without empty ones at its end."""
         time = datetime.now().isoformat(" ", "milliseconds")
         lines = (f"{time} {sign} {CONTROL.sub('', line)}".rstrip() for line in text.rstrip().split("\n"))
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
@@ -56,7 +56,7 @@ class Log:
         except OSError as error:
             if self._is_well:
                 self._is_well = False
-                # Not by way of sys.stderr, which leads back here.
+                # Not to sys.stderr, which leads back here.
                 complaint = f"keima: log file {self._path}: cannot be written ({error.strerror or error})"
                 with contextlib.suppress(OSError):
                     print(complaint, file=sys.__stderr__, flush=True)
@@ -65,10 +65,10 @@ class Log:
 
 
 def start_log(path: Path) -> Log:
-    """Open the log of this process, and keep in it what is printed to standard error from now on.
+    """Open the log of this process and copy standard error to it from now on.
 
-    Call it when :class:`gtp.session.Output` has been made: a file opened earlier might be given the number of a
-    standard descriptor that is closed.
+    Call it after the :class:`gtp.session.Output` is made: a file opened earlier might get the number of a closed
+    standard descriptor.
 
     Raises:
         ValueError: as for :class:`Log`.
@@ -80,16 +80,16 @@ def start_log(path: Path) -> Log:
 
 
 class LoggedStream(io.TextIOBase):
-    """Stands for standard error and keeps a copy of its lines in a log. Threads: any; lines of two may mix."""
+    """Standard error with a copy of its lines in a log. Threads: any; lines of two threads may mix."""
 
     def __init__(self, stream: TextIO, log: Log) -> None:
         self._stream = stream
         self._log = log
         self._waiting = ""
-        """of a line that has not ended"""
+        """an unfinished line"""
 
     def write(self, text: str) -> int:
-        """To both."""
+        """Write to the stream and the log."""
         *lines, rest = (self._waiting + text).split("\n")
         self._waiting = rest[-MAX_WAITING:]
         for line in lines:
@@ -97,18 +97,18 @@ class LoggedStream(io.TextIOBase):
         return self._stream.write(text)
 
     def flush(self) -> None:
-        """Of the stream; the log keeps nothing back."""
+        """Flush the stream; the log is unbuffered."""
         self._stream.flush()
 
     def fileno(self) -> int:
-        """The stream's."""
+        """The stream's descriptor."""
         return self._stream.fileno()
 
     def isatty(self) -> bool:
-        """Whether people read the stream."""
+        """Whether the stream is a terminal."""
         return self._stream.isatty()
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]  # typeshed calls writable what is read-only in io
-        """The stream's."""
+    def encoding(self) -> str:  # type: ignore[override]  # writable in typeshed, read-only in io
+        """The stream's encoding."""
         return self._stream.encoding

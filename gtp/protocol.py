@@ -1,13 +1,13 @@
 """The text layer of GTP, version 2: lines, replies and a registry of commands. It knows no Go.
 
-A program makes a :class:`Registry`, registers functions with :meth:`Registry.command` and hands every line it reads
-to :meth:`Registry.answer`, which gives the text of exactly one reply, or None for a line that is no command. Names
-and counts of a command's arguments are those of its function, so usage, checks and ``list_commands`` cannot
-disagree. A function reports failure by :class:`CommandError` or by any ``ValueError`` whose message begins with the
-words GTP has for it.
+A program makes a :class:`Registry`, registers functions with :meth:`Registry.command` and passes every input line to
+:meth:`Registry.answer`, which returns the text of exactly one reply, or None for a line without a command. Names and
+number of a command's arguments are those of its function, so usage, checks and ``list_commands`` cannot disagree. A
+function reports failure by :class:`CommandError`, or by any ``ValueError`` whose message begins with GTP's words for
+the failure.
 
-A function with a keyword parameter ``reply`` gets a :class:`Reply` and may write lines of it while it runs; what it
-returns is the last one. A command registered as open-ended is ended by the next line that arrives.
+A function with a keyword parameter ``reply`` gets a :class:`Reply` and may write lines of it while it runs; the
+returned text is the last line. The next line of input stops an open-ended command.
 
 Source: Gunnar Farnebäck, "Specification of the Go Text Protocol, version 2, draft 2", sections 2 and 3.
 """
@@ -24,34 +24,34 @@ from typing import Any, NamedTuple
 PROTOCOL_VERSION = 2
 MAX_ID = 2**31 - 1
 MAX_MESSAGE = 240
-"""Characters of an error message; a longer one quotes the client's own endless line."""
+"""Characters of an error message; a longer one quotes a long line of the client"""
 
 ALIKE = 0.7
-"""From here on a name is close enough to a command's to be meant: the measure of :mod:`difflib`, 1 = the same"""
+"""Smallest similarity (:mod:`difflib`, 1 = equal) of an unknown name and the command suggested for it"""
 MAX_NAME = 60
-"""Characters of a name that is compared with commands at all"""
+"""Characters of the longest unknown name for which a command is suggested"""
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*+|\.[0-9]++)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 MAX_DIGITS, MAX_NUMBER = 40, 1e10
-"""Characters of a number, and its size"""
+"""Largest number of characters of a number, and its largest absolute value"""
 BYTE_ORDER_MARK = "\ufeff"
-"""What some programs put before their first line"""
+"""Sent by some programs before their first line"""
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-"""Control characters but for tab and newline; a carriage return is one of them."""
+"""Control characters, carriage return included, tab and newline excluded"""
 COLORS = {"b": "b", "black": "b", "w": "w", "white": "w"}
-"""Words for a color, in GTP and in KataGo's JSON -> its first letter"""
+"""Word for a color in GTP and in KataGo's JSON -> its first letter"""
 
 
 class CommandError(Exception):
-    """A command failed; the message becomes the reply."""
+    """Failure of a command; the message is the reply."""
 
 
 class Request(NamedTuple):
-    """One command as it was sent."""
+    """The command of an input line."""
 
     id: str
-    """as written, without surrounding space; empty without one"""
+    """digits as sent; empty without an id"""
     name: str
     arguments: list[str]
 
@@ -62,9 +62,9 @@ def clean(line: str) -> str:
 
 
 def parse(line: str) -> Request | None:
-    """The command of a line, or None where the line holds nothing but space and comment.
+    """The command of a line; None for a line of space and comment alone.
 
-    A first word of digits is the id, if it is no larger than GTP allows; the name is empty where nothing follows it.
+    A first word of digits is the id, if it is not larger than GTP allows; the name is empty in a line of an id alone.
     """
     words = [word for word in clean(line).split(" ") if word]
     if not words:
@@ -76,7 +76,7 @@ def parse(line: str) -> Request | None:
 
 
 def success(id_: str, text: str = "") -> str:
-    """A reply with a result. The first line may be empty (diagrams); empty lines behind it would end the reply."""
+    """A reply with a result. The first line may be empty (diagrams); later empty ones would end it and are left out."""
     first, *rest = CONTROL.sub("", text).replace("\t", " ").split("\n")
     body = "\n".join([first.rstrip(), *(line.rstrip() for line in rest if line.strip())])
     return f"={id_}{' ' if body else ''}{body}\n\n"
@@ -89,10 +89,10 @@ def failure(id_: str, message: str) -> str:
 
 
 def integer(text: str) -> int:
-    """An argument that must be a whole number.
+    """The integer of an argument.
 
     Raises:
-        CommandError: it is none.
+        CommandError: the argument is not an integer.
     """
     if not INTEGER.fullmatch(text):
         raise CommandError(f"syntax error: {text!r} is not a whole number")
@@ -100,10 +100,10 @@ def integer(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """An argument that must be a finite decimal number of usual size; programs write as many digits as they have.
+    """The decimal number of an argument: finite, below 1e10, of up to 40 characters, since programs write many digits.
 
     Raises:
-        CommandError: it is none.
+        CommandError: the argument is not such a number.
     """
     found = float(text) if len(text) <= MAX_DIGITS and NUMBER.fullmatch(text) else math.inf
     if abs(found) >= MAX_NUMBER:
@@ -112,12 +112,12 @@ def number(text: str) -> float:
 
 
 def switch(name: str, text: str) -> bool:
-    """An argument that must be true or false, in either case.
+    """The value of an argument true or false, in any case.
 
     Args:
-        name: of what it sets.
+        name: name of the setting, for the message.
     Raises:
-        CommandError: it is neither.
+        CommandError: the argument is neither.
     """
     if text.lower() not in ("true", "false"):
         raise CommandError(f"syntax error: {name} is {text!r}, expected true or false")
@@ -130,38 +130,38 @@ class Command:
 
     name: str
     function: Callable[..., str | None]
-    """called with the host and one string per argument, perhaps with ``reply``; returns the result's text"""
+    """called with the host, one string per argument and, if ``writes``, ``reply``; returns the text of the result"""
     usage: str
     """``play COLOR VERTEX``, ``loadsgf FILE [MOVE]``, ``set_free_handicap [VERTEX...]``"""
     summary: str
     fewest: int
     most: float
     writes: bool
-    """wants a :class:`Reply` to write to"""
+    """the function takes a :class:`Reply` to write to"""
     open_ended: bool
-    """the next line that arrives ends it"""
+    """the next line of input stops the command"""
     is_listed: bool
-    """clients are told of it; False = it is answered all the same"""
+    """``list_commands`` and ``known_command`` show the command; an unlisted one is answered too"""
 
 
 class Reply:
-    """A successful reply that is written line by line while its command runs; an empty line is still to end it."""
+    """A successful reply, written line by line while its command runs; its end is left to the registry."""
 
     def __init__(self, id_: str, write: Callable[[str], None]) -> None:
         self._id = id_
         self._write = write
         self.has_begun = False
         self.is_unread = False
-        """the client took nothing of what was written"""
+        """writing failed: the client does not read replies"""
 
     def begin(self) -> None:
-        """Write the first line, which says nothing but that the command has been understood."""
+        """Write the first line, the sign of success alone, unless it is written."""
         if not self.has_begun:
             self._send(f"={self._id}\n")
             self.has_begun = True
 
     def line(self, text: str) -> None:
-        """Write a line; nothing where it is empty, since that would end the reply.
+        """Write a line; an empty one, which would end the reply, is left out.
 
         Raises:
             OSError: the client has closed the other end.
@@ -199,9 +199,9 @@ def _describe(name: str, function: Callable[..., str | None], open_ended: bool, 
 
 
 class Registry:
-    """The commands a program answers, in the order they were registered.
+    """The commands of a program, in the order of their registration.
 
-    Threads: register in one thread before the first answer; answering changes nothing here.
+    Threads: register in one thread before the first answer; :meth:`answer` changes nothing here.
     """
 
     def __init__(self, *families: "Registry") -> None:
@@ -237,36 +237,36 @@ class Registry:
 
     @property
     def listed(self) -> list[Command]:
-        """What clients are told of."""
+        """The commands of ``list_commands``."""
         return [command for command in self if command.is_listed]
 
     def find(self, name: str) -> Command:
         """A command by its name.
 
         Raises:
-            CommandError: there is none; the message names one that is nearly called so, if there is one.
+            CommandError: unknown command; the message suggests a command of a similar name.
         """
         if name in self:
             return self[name]
         import difflib  # Not at every start.
 
-        # GTP's words come first: clients compare them.
+        # GTP's words come first, since clients compare them.
         known = [command.name for command in self.listed]
         close = difflib.get_close_matches(name.lower(), known, 1, ALIKE) if len(name) <= MAX_NAME else []
         raise CommandError("unknown command" + (f", did you mean {close[0]}?" if close else ""))
 
     def is_open_ended(self, line: str) -> bool:
-        """Whether the next line that arrives ends a line's command."""
+        """Whether the command of a line is open-ended."""
         request = parse(line)
         return request is not None and request.name in self and self[request.name].open_ended
 
     def answer(self, host: Any, line: str, write: Callable[[str], None] | None = None) -> str | None:
-        """Run a line's command and give the text of its one reply; None for a line without a command.
+        """Run the command of a line and return the text of its one reply; None for a line without a command.
 
         Args:
-            host: handed to the command's function.
-            write: takes what is said while the command runs, so that only the rest of the reply is returned; None =
-                all is returned at the end.
+            host: first argument of the command's function.
+            write: takes lines of the reply while the command runs, so that only the rest is returned; None = the whole
+                reply is returned.
         Raises:
             OSError: writing failed.
         """
@@ -278,7 +278,7 @@ class Registry:
         return "".join([*said, rest])
 
     def _answer(self, host: Any, request: Request, reply: Reply) -> str:
-        """Run a command; returns what of its reply has not been written yet."""
+        """Run a command; returns the part of its reply that is not written yet."""
         try:
             text = self._run(host, request, reply) or ""
             if reply.has_begun:
@@ -289,12 +289,12 @@ class Registry:
         except Exception as error:
             if reply.is_unread:
                 raise
-            # A fault of ours must not cost the client its game: it is told, and the process lives.
+            # A bug here must not cost the client its game: the reply names it, and the process continues.
             traceback.print_exc(file=sys.stderr)
             return _fail(request, reply, f"internal error: {type(error).__name__}: {error}")
 
     def _run(self, host: Any, request: Request, reply: Reply) -> str | None:
-        """Look the command up, check the number of its arguments and call it."""
+        """Find the command, check the number of its arguments and call its function."""
         if not request.name:
             raise CommandError("syntax error: an id without a command")
         command = self.find(request.name)
@@ -305,7 +305,7 @@ class Registry:
 
 
 def _fail(request: Request, reply: Reply, message: str) -> str:
-    """The end of a reply that failed; one that has begun as a success can only stop."""
+    """The end of a failed reply; one that has begun as a success can only end."""
     if not reply.has_begun:
         return failure(request.id, message)
     print(f"{request.name}: {message}", file=sys.stderr, flush=True)

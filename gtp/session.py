@@ -1,14 +1,14 @@
-"""A running GTP process: standard input and output, interruption, and how it ends. It knows no Go.
+"""A running GTP process: standard input and output, interruption, and exit. It knows no Go.
 
-Three threads share the work, so that nothing that takes long keeps another from its task:
+Three threads, so that a long command blocks neither input nor signals:
 
-* the *input* thread reads lines into a queue and notices what ends a running command: ``# interrupt``, and for a
-  command that goes on until then any line and the end of input;
-* the *command* thread answers them one after the other;
+* the *input* thread reads lines into a queue and stops the running command at ``# interrupt``, an open-ended command at
+  any line and at the end of input;
+* the *command* thread answers the queued lines in order;
 * the main thread waits for the end and receives signals.
 
-Exit status: 0 after ``quit`` and at a plain end of input; 1 when input ended inside a command, when the output is no
-longer read and when the program could not start; 128 + the signal's number after SIGINT and SIGTERM.
+Exit status: 0 after ``quit`` and at the end of input; 1 when the client no longer reads the replies and when the
+program could not start; 128 + the signal's number after SIGINT and SIGTERM.
 """
 
 import contextlib
@@ -27,52 +27,52 @@ from typing import Any, Protocol
 from gtp.protocol import Registry, failure, parse
 
 MAX_LINE = 1 << 16
-"""Bytes of a line; what follows is thrown away and the command refused."""
+"""Largest number of bytes of a line; the rest of a longer line is dropped and its command refused"""
 MAX_WAITING = 1024
-"""Lines read ahead; a client that sends more than that has to wait."""
+"""Lines read ahead of the running command; then input blocks"""
 READ_SIZE = 1 << 16
 QUIT = re.compile(rb"\s*([0-9]+\s+)?quit\s*(#.*)?")
 INTERRUPT = b"# interrupt"
-"""GoGui's comment line that asks for the end of the running command."""
+"""GoGui's comment line that interrupts the running command"""
 WATCH_S = 0.2
-"""How often the main thread wakes and looks whether the output is still read."""
+"""Interval at which the main thread checks that the client reads the output"""
 HURRY_S = 0.25
-"""A quit or the end of input that comes this long after the running command was not sent in one go with it, as scripts
-do: a person or a GUI wants to end, and the command is cut short."""
+"""A quit or end of input this long after the running command comes from a person or a GUI that wants to end, not from a
+script that sends both at once: the command is interrupted"""
 REFUSAL_S = 1.0
-"""How long a program that cannot start takes to refuse the commands it has read."""
+"""Time in which a program that cannot start refuses the commands read so far"""
 STATUS_FAILED = 1
 ENDED = "the session ended before the engine was ready"
 UNREAD = "the client no longer reads the replies"
 IN, OUT = "<", ">"
 LineLog = Callable[[str, str], None]
-"""Keeps a text that came in (``IN``) or went out (``OUT``)"""
+"""Logs a text of input (``IN``) or output (``OUT``)"""
 
 
 class Program(Protocol):
-    """What a session drives besides the registry's commands."""
+    """The program behind a session's commands."""
 
     quitting: bool
     """set by a command: the session ends with its answer"""
     sigint_interrupts: bool
-    """set by a command: SIGINT ends the running command, no longer the session"""
+    """set by a command: SIGINT stops the running command instead of the session"""
 
     @property
     def is_loading(self) -> bool:
-        """Whether commands wait for a program that has not started yet. Threads: any."""
+        """Whether the program is being loaded. Threads: any."""
 
     def interrupt(self) -> None:
-        """End the running command soon; it is answered all the same. Threads: any."""
+        """Stop the running command soon; it is answered. Threads: any."""
 
     def resume(self, read_s: float) -> None:
-        """Forget an interruption: the next command is a new one, which was read at this ``time.perf_counter``."""
+        """Clear an interruption for the next command, which was read at this ``time.perf_counter``."""
 
     def refuse(self, reason: str) -> None:
-        """The program could not start: commands that need it fail with this reason."""
+        """Let commands that need the program, which could not start, fail with this reason."""
 
 
 class _Patient(io.FileIO):
-    """A file whose reader may go away: closing standard error must not end the game."""
+    """A file that ignores write errors: a closed standard error must not end the game."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -82,19 +82,19 @@ class _Patient(io.FileIO):
 
 
 def _patient(descriptor: int) -> io.TextIOWrapper:
-    """A stream of text to a descriptor whose reader may go away."""
+    """A text stream to a descriptor that ignores write errors."""
     raw = io.BufferedWriter(_Patient(descriptor, "wb", closefd=False))
     return io.TextIOWrapper(raw, errors="backslashreplace", line_buffering=True)
 
 
 class Output:
-    """The process's real standard output, kept for replies alone."""
+    """The process's real standard output, reserved for replies."""
 
     def __init__(self) -> None:
-        """Take the descriptor aside and let descriptor 1 lead to standard error from now on.
+        """Duplicate the descriptor and point descriptor 1 at standard error from now on.
 
-        Whatever prints later, from a stray ``print`` to a C library's warning, cannot reach the client. Descriptors
-        closed by the parent are opened on the null device first, so that no file of ours takes their numbers.
+        So no stray ``print`` and no C library's warning reaches the client. Descriptors closed by the parent are opened
+        on the null device first, so that no other file gets their numbers.
         """
         while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
@@ -119,7 +119,7 @@ class Output:
                 data = data[written:]
 
     def is_read(self) -> bool:
-        """Whether the client still holds the other end; True where the system cannot tell. Threads: main."""
+        """Whether the client holds the other end open; True where the system cannot tell. Threads: main."""
         if not hasattr(select, "poll"):
             return True
         poll = select.poll()
@@ -128,12 +128,12 @@ class Output:
 
 
 def read_input() -> bytes:
-    """What comes next on standard input, empty at its end. Threads: the one that reads it."""
+    """The next bytes of standard input, empty at its end. Threads: the input thread."""
     while True:
         try:
             return os.read(0, READ_SIZE)
         except BlockingIOError:
-            # Some clients leave their pipes non-blocking, which holds for both ends.
+            # Some clients make their end of the pipe non-blocking, which changes both ends.
             select.select([0], [], [])
         except OSError:
             return b""
@@ -145,10 +145,10 @@ class LineReader:
     def __init__(self, most_bytes: int = MAX_LINE) -> None:
         self._most_bytes = most_bytes
         self.rest = bytearray()
-        """the line begun but not ended"""
+        """the unfinished last line"""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Complete lines, without their ends; of one that is too long one byte more than the most."""
+        """Complete lines, without newlines; a longer line is cut to one byte more than the limit."""
         *ends, rest = data.split(b"\n")
         lines = []
         for end in ends:
@@ -163,22 +163,22 @@ class LineReader:
 
 
 class _Signalled(Exception):
-    """A signal has arrived in the main thread."""
+    """A signal in the main thread."""
 
 
 class Session:
-    """One conversation. Create it, then call :meth:`run` in the main thread; the process ends with its result."""
+    """One conversation; :meth:`run`, called in the main thread, returns the exit status."""
 
     def __init__(
         self, registry: Registry, program: Program, output: Output, log: LineLog | None = None,
         read: Callable[[], bytes] = read_input,
     ) -> None:  # fmt: skip
-        """Nothing is read yet.
+        """Make a session that has read nothing yet.
 
         Args:
-            read: gives what comes in, in pieces of any length, and nothing at the end; called in the input thread.
-            log: told of every line that comes in, in the input thread, and of every piece of a reply that goes out, in
-                the command thread.
+            read: returns the next bytes of input, none at its end; called in the input thread.
+            log: called with every line of input in the input thread, and with every piece of a reply in the command
+                thread.
         """
         self._registry = registry
         self._program = program
@@ -186,27 +186,28 @@ class Session:
         self._read = read
         self._log: LineLog = log or (lambda sign, text: None)
         self._lines: queue.Queue[tuple[bytes, float] | None] = queue.Queue(MAX_WAITING)
-        """lines, and when they were read; None = the end of input"""
+        """lines and the times when they were read; None = the end of input"""
         self._reader = LineReader()
         self._ended = threading.Event()
         self._status = 0
         self._failure = ""
         self._lock = threading.Lock()
-        """guards what follows"""
+        """guards the fields below"""
         self._n_read = 0
-        """lines so far; the end of input counts as one"""
+        """number of lines read; the end of input counts as one"""
         self._read_s = 0.0
-        """when the latest of them was put into the queue"""
+        """when the latest line was queued"""
         self._n_begun = 0
+        """number of lines taken by the command thread"""
         self._begun_s = 0.0
         """when the latest command began"""
         self._n_interrupted = 0
-        """lines up to this one are to be answered without delay"""
+        """number of lines read before the latest interruption, which stops them all"""
         self._is_open_ended = False
-        """the latest command goes on until the next line"""
+        """the latest command is open-ended"""
 
     def run(self) -> int:
-        """Converse until the end; returns the exit status."""
+        """Answer commands until the end; returns the exit status."""
         try:
             self._await_signals()
             for target in (self._read_all, self._answer_all):
@@ -219,10 +220,10 @@ class Session:
         return self._status
 
     def _watch(self) -> bool:
-        """Wait for the end, or for a SIGINT that is to end the running command alone: True."""
+        """Wait for the end (False), or for a SIGINT that interrupts the running command alone (True)."""
         try:
             self._await_signals()
-            # In slices, since on Windows a signal does not end an untimed wait.
+            # In slices, since a signal does not end an untimed wait on Windows.
             while not self._ended.wait(WATCH_S):
                 if not self._output.is_read():
                     self.end(STATUS_FAILED, UNREAD)
@@ -233,12 +234,12 @@ class Session:
         return False
 
     def _await_signals(self) -> None:
-        """Let SIGINT and SIGTERM leave the main thread's wait."""
+        """Let SIGINT and SIGTERM end the main thread's wait."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, _: object) -> None:
-        """Leave the main thread's wait, once: setting an event here could wait for a lock this very thread holds."""
+        """End the main thread's wait once, by an exception: setting an event could deadlock on this thread's lock."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if number == signal.SIGTERM or not self._program.sigint_interrupts:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -256,7 +257,7 @@ class Session:
             self._ended.set()
 
     def fail(self, message: str) -> None:
-        """End because the program could not start; commands read by now are refused first. Threads: any."""
+        """Refuse the commands read so far and end, since the program could not start. Threads: any."""
         self._failure = message
         self._program.refuse(message)
         deadline = time.monotonic() + REFUSAL_S
@@ -269,21 +270,21 @@ class Session:
         while data := self._read():
             self._take_all(self._reader.feed(data))
         if self._reader.rest:
-            # As KataGo and GNU Go do: who types a command for a pipe may leave the last newline out.
+            # As KataGo and GNU Go do, since input from a shell's pipe may lack the last newline.
             self._take_all([bytes(self._reader.rest)])
         self._hurry()
         self._note(False)
         self._lines.put(None)
 
     def _take_all(self, lines: list[bytes]) -> None:
-        """Note some lines in the log, then take each."""
+        """Log some lines, then take each."""
         for line in lines:
             self._log(IN, line.decode("utf-8", "backslashreplace"))
         for line in lines:
             self._take(line)
 
     def _take(self, line: bytes) -> None:
-        """Queue a line, or act on it now if it is an interruption."""
+        """Queue a line, or interrupt the running command at once."""
         interrupts = line.strip() == INTERRUPT
         if QUIT.fullmatch(line):
             self._hurry()
@@ -291,11 +292,11 @@ class Session:
         if not interrupts:
             self._lines.put((line, time.perf_counter()))
             with self._lock:
-                # Not before: where the queue is full, its wait is no pause of the client's.
+                # After the put, which blocks while the queue is full: that time is not the client's.
                 self._read_s = time.monotonic()
 
     def _note(self, interrupts: bool) -> None:
-        """A line has arrived, or the end of input."""
+        """Count a line or the end of input, and interrupt the running command where that stops it."""
         with self._lock:
             if interrupts:
                 self._n_interrupted = self._n_read
@@ -305,9 +306,9 @@ class Session:
                 self._program.interrupt()
 
     def _hurry(self) -> None:
-        """The end is asked for: end the running command, and what waits behind it, unless all was sent in one go.
+        """Before a quit or the end of input: interrupt running and queued commands, unless all were sent at once.
 
-        A program that is still being loaded is not waited for either.
+        A program that is being loaded refuses them.
         """
         with self._lock:
             since_s = self._read_s if self._program.is_loading else max(self._read_s, self._begun_s)
@@ -334,7 +335,7 @@ class Session:
             self.end(STATUS_FAILED, f"internal error: {type(error).__name__}: {error}")
 
     def _answer(self, line: bytes, read_s: float) -> None:
-        """Answer one line, without delay if it was interrupted before its turn."""
+        """Answer one line, without delay if it was interrupted in the queue."""
         text = _decode(line)
         with self._lock:
             self._n_begun += 1
@@ -352,11 +353,11 @@ class Session:
             self._write(reply)
 
     def _write(self, text: str) -> None:
-        """Send a piece of a reply."""
+        """Write a piece of a reply."""
         self._log(OUT, text)
         self._output.write(text)
 
 
 def _decode(line: bytes | bytearray) -> str:
-    """Text of a line. Bytes that are no UTF-8 survive, so file names of any encoding do."""
+    """Text of a line. Bytes that are not UTF-8 are kept as surrogates, for file names in any encoding."""
     return line.decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""What happens before the first move: a greeting, and loading with its progress on standard error."""
+"""Before the first move: a greeting, and loading of the player with progress on standard error."""
 
 import contextlib
 import gc
@@ -28,36 +28,31 @@ if TYPE_CHECKING:
     from engine.play.player import Player
 
 OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
-"""torch's threads sleep when they wait. By default they spin, and beside the search's own threads that was measured
-to slow the network up to 130 times."""
+"""Makes torch's waiting threads sleep. By default they spin, which was measured to slow the network up to 130 times
+beside the search's own threads."""
 LOOK_S = 0.2
-"""Between two looks whether anything is being compiled"""
+"""Between two checks whether kernels are being compiled"""
 LINES_S = 5.0
-"""Between two lines of progress where standard error is no terminal"""
-
-
-bar: Callable[[Callable[[], tuple[int, int]], threading.Event], None] | None = None
-"""Shows people at a terminal how much is compiled: given what counts (done, total), it returns once the event is set.
-The command line puts it here; None = lines in any case."""
+"""Between two lines of progress where standard error is not a terminal"""
 
 
 @dataclass(frozen=True)
 class PlayerSettings:
-    """What a player is made of; see :class:`engine.play.player.Player`."""
+    """The settings of a player; see :class:`engine.play.player.Player`."""
 
     setup: SetupOptions
     play: PlayOptions
     search: SearchOptions
     network: NetworkPath | None
-    """what ``setup.weights`` means: a file, or policy and value network; None = rollouts alone"""
+    """network of ``setup.weights``: a file, or a policy and a value network; None = rollouts alone"""
     load: "Loader | None" = None
     """as for :func:`engine.play.factory.load_parts`"""
 
 
 def greet() -> None:
-    """Tell a person at a terminal what to type here and what to give to a client."""
+    """Tell a person at a terminal which commands to type and how to add the engine to a GUI."""
     program = Path(sys.argv[0])
-    # Not resolved: a link in a folder of programs is the better address.
+    # Not resolved: a link in a folder of programs is the better path to show.
     path = sys.executable if program.suffix == ".py" else os.path.abspath(program)  # noqa: PTH100
     command = f'"{path}"' if " " in path else path
     if program.suffix == ".py":
@@ -67,29 +62,29 @@ def greet() -> None:
 
 
 def calm_openmp() -> None:
-    """Let torch's threads sleep; to be called before torch is imported."""
+    """Make torch's waiting threads sleep; to be called before torch is imported."""
     for name, value in OPENMP.items():
         os.environ.setdefault(name, value)
 
 
 def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]" = lambda early: None) -> "Player":
-    """Import what plays, load the network and use everything once; shows what takes long.
+    """Import the player's modules, load the network and warm both up, with progress on standard error.
 
-    Kernels that no earlier start has compiled are compiled by several processes. What is needed only where a game ends
-    comes last, in the background.
+    Kernels that no earlier start has compiled are compiled by several processes. Kernels of the end of a game and of
+    the fallback network are loaded last, in the background.
 
-    Threads: the one that loads, not the one that answers commands; endings are loaded in a third.
+    Threads: called in a loading thread, not the command thread; a third thread loads the endings.
 
     Args:
-        begin: given what keeps the game until there is a player, before anything heavy is imported.
+        begin: called, before heavy imports, with the session that keeps the game until the player is loaded.
     Raises:
-        ValueError: a setting cannot be used; one clear line.
+        ValueError: a setting cannot be used; one line.
     """
     from engine.nets.files.header import expected_input
     from engine.play.early import EarlySession
 
     setup, expected = settings.setup, expected_input(settings.network)
-    # A network that was named plays, or nothing does.
+    # Only the default network is replaced on boards that it does not play.
     any_size = setup.weights == DEFAULT
     if any_size or settings.network is None or expected:
         sizes = None if any_size or expected is None else expected.sizes
@@ -101,7 +96,7 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]
         place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
         player = Player(settings.search, settings.play, *place, any_size=any_size, load=settings.load)
         player.warm_up()
-    # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
+    # Loaded objects stay: a garbage collection that visits them all would stop a search for tenths of a second.
     gc.collect()
     gc.freeze()
     player.stand_in_loaded.clear()
@@ -110,7 +105,7 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]
 
 
 def _load_endings(ahead: "Ahead", player: "Player") -> None:
-    """Load what is called where a game ends or the network is late; a helper may still be compiling it."""
+    """Load kernels of the end of a game, which helpers may still be compiling, and the fallback for a late network."""
     from engine.play.ahead import load_later
     from engine.system import jit
 
@@ -123,17 +118,17 @@ def _load_endings(ahead: "Ahead", player: "Player") -> None:
 
 
 class Ahead(NamedTuple):
-    """Kernels that are compiled before they are needed, for one network."""
+    """Compilation of a network's kernels ahead of their use."""
 
     encoder: str
-    """the network's; empty = there is none"""
+    """the network's encoder; empty = no network"""
     is_needed: bool
-    """no earlier start has compiled them all"""
+    """kernels are missing that no earlier start has compiled"""
     helpers: "list[Popen[bytes]]"
-    """processes that compile beside this one"""
+    """processes that compile in parallel"""
 
     def compile_first(self) -> None:
-        """Compile what the first move waits for and no helper is at, and wait for theirs."""
+        """Compile the kernels of the first move, shared with the helpers, and wait for them."""
         from engine.play import ahead
 
         if self.is_needed:
@@ -142,12 +137,12 @@ class Ahead(NamedTuple):
 
 @contextlib.contextmanager
 def compiling_ahead(encoder: str) -> Iterator[Ahead]:
-    """Let several processes compile what no earlier start has, and show it on standard error while the block runs.
+    """Compile missing kernels by several processes, with progress on standard error, while the block runs.
 
-    The block imports what searches, calls :meth:`Ahead.compile_first`, and uses everything once.
+    The block imports the search, calls :meth:`Ahead.compile_first`, and warms everything up.
 
     Args:
-        encoder: of the network; empty = there is none, and this process compiles what it meets.
+        encoder: the network's encoder; empty = no network, and this process compiles kernels as it calls them.
     """
     calm_openmp()
     from engine.play import ahead
@@ -160,14 +155,13 @@ def compiling_ahead(encoder: str) -> Iterator[Ahead]:
 
 @contextlib.contextmanager
 def compile_progress(encoder: str = "", names: tuple[str, ...] = ()) -> Iterator[None]:
-    """Show on standard error what has been compiled while the block runs; nothing if nothing has to be.
+    """Show the progress of compilation on standard error while the block runs; nothing where no kernel is compiled.
 
-    Threads: any; the progress is shown by a thread of its own, which has ended when the block has.
+    Threads: any; a thread of its own shows the progress and ends with the block.
 
     Args:
-        encoder: kernels are being compiled ahead for networks with this one; empty = this process compiles what it
-            meets.
-        names: of :data:`engine.play.ahead.KERNELS`, those that count; none = what the first move waits for.
+        encoder: encoder whose kernels are being compiled ahead; empty = this process compiles kernels as it calls them.
+        names: names of :data:`engine.play.ahead.KERNELS` to count; empty = the kernels of the first move.
     """
     from numba.core import event
 
@@ -183,16 +177,21 @@ def compile_progress(encoder: str = "", names: tuple[str, ...] = ()) -> Iterator
 
 
 def _watch(seen: "RecordingListener", encoder: str, names: tuple[str, ...], finished: threading.Event) -> None:
-    """Wait for the first kernel that is not on disk, then show progress to the end."""
+    """Wait for the first kernel that is compiled, not loaded, then show progress to the end."""
     while not (encoder or seen.buffer):
         if finished.wait(LOOK_S):
             return
-    show = bar if bar is not None and sys.stderr.isatty() else _show_lines
-    show(partial(_counts, seen, encoder, names), finished)
+    counts = partial(_counts, seen, encoder, names)
+    if sys.stderr.isatty():
+        from gtp.cli.terminal import compile_bar
+
+        compile_bar(counts, finished)
+    else:
+        _show_lines(counts, finished)
 
 
 def _counts(seen: "RecordingListener", encoder: str, names: tuple[str, ...]) -> tuple[int, int]:
-    """How much has been compiled, and of how much: kernels compiled ahead, or kernels of the modules loaded by now."""
+    """Numbers of compiled kernels and of all: kernels compiled ahead, or kernels of the modules loaded so far."""
     if encoder:
         from engine.play import ahead
 
@@ -207,38 +206,51 @@ def _counts(seen: "RecordingListener", encoder: str, names: tuple[str, ...]) -> 
 
 
 def _show_lines(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
-    """For logs: a line now and then."""
+    """Print a line of progress at intervals, for logs."""
     print("compiling kernels, once for this machine: half a minute to some minutes", file=sys.stderr, flush=True)
-    told = -1
+    printed = -1
     while not finished.wait(LINES_S):
         done, total = counts()
-        if done != told:
+        if done != printed:
             print(f"compiling kernels (once) {done}/{total}", file=sys.stderr, flush=True)
-        told = done
+        printed = done
+
+
+def compile_ahead(encoder: str) -> None:
+    """Compile all kernels of play with networks of one encoder that no earlier start has compiled, on all cores."""
+    from engine.play import ahead
+
+    if not ahead.missing(encoder):
+        return
+    helpers = ahead.start_helpers(encoder)
+    with compile_progress(encoder, tuple(ahead.KERNELS)):
+        ahead.compile_kernels(encoder)
+        for helper in helpers:
+            helper.wait()
 
 
 WARM_UP_SIZE, WARM_UP_VISITS = 9, 8
 
 
 class Analysing(NamedTuple):
-    """Ready to analyse."""
+    """Analyses of many positions in parallel, loaded."""
 
     analyses: "Analyses"
     server: "InferenceServer | None"
-    """None = there is no network"""
+    """None = no network"""
     at_once: int
-    """positions side by side"""
+    """number of positions searched in parallel"""
 
 
 def load_analysing(options: "SearchOptions", network: NetworkPath | None, device: str,
                    at_once: int = 0) -> Analysing:  # fmt: skip
-    """Import what analyses, load the network, and use everything once; shows what takes long.
+    """Import the search, load the network and warm both up, with progress on standard error.
 
     Args:
         network: None = rollouts alone.
-        at_once: positions searched side by side; 0 = as many as the device wants.
+        at_once: number of positions searched in parallel; 0 = the device's default.
     Raises:
-        ValueError: a setting cannot be used; one clear line.
+        ValueError: a setting cannot be used; one line.
     """
     from engine.nets.files.header import expected_input
 
@@ -254,3 +266,11 @@ def load_analysing(options: "SearchOptions", network: NetworkPath | None, device
         analyses = Analyses(parts, server, count)
         analyses.warm_up(server.spec.max_size if server else WARM_UP_SIZE, WARM_UP_VISITS)
     return Analysing(analyses, server, count)
+
+
+if __name__ == "__main__":
+    from engine.nets.files.header import expected_input
+    from weights import find_network
+
+    if expected := expected_input(find_network(DEFAULT)):
+        compile_ahead(expected.encoder)

@@ -1,6 +1,6 @@
-"""The shipped networks: data, and the functions that turn a name or a path into a file.
+"""The shipped networks, and the functions that find a network's file by name or path.
 
-``MANIFEST.toml`` beside this module lists them, one table a network::
+``MANIFEST.toml`` beside this module lists the networks, one table each::
 
     [default]
     file = "default.safetensors"
@@ -10,11 +10,11 @@
     card = "default.md"
 
 A *player* is a settings file of ``keima gtp`` in this folder, such as ``alphago-9.toml``: networks of the manifest that
-play together, the pattern policies beside them and the options they play with. Paths in it begin here; its first line
-is a comment that says what it is.
+play together, their pattern policies and options. Paths in it are relative to this folder; its first line is a comment
+that describes the player.
 
-Checksums are verified by the tests, not at every start: hashing 40 MB would delay the first answer, and a damaged
-file is refused by its reader anyway.
+Tests verify the checksums, not every start: hashing 40 MB would delay the first answer, and a damaged file is refused
+by its reader.
 """
 
 import tomllib
@@ -27,18 +27,18 @@ NetworkPath = Path | tuple[Path, ...]
 FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
 DEFAULT = "default"
-"""The network that plays where none is named"""
+"""Name of the default network"""
 NO_NETWORK = "none"
-"""What commands take for playing without one"""
+"""In place of a network: play without one"""
 PATTERNS = {"rollout": FOLDER / "rollout.npz", "tree": FOLDER / "tree.npz"}
 """The shipped pattern policies (:mod:`engine.rollout.model`), described in ``patterns.md``"""
 SHIPPED_PATTERNS = "shipped"
-"""What an option calls the two of them"""
+"""Value of an option for the two shipped pattern policies"""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One shipped network as the manifest describes it; files are relative to this folder."""
+    """A shipped network in the manifest; files are relative to this folder."""
 
     file: str
     sha256: str
@@ -51,7 +51,7 @@ def entries() -> dict[str, Entry]:
     """All shipped networks by name, in the manifest's order.
 
     Raises:
-        ValueError: the manifest is missing or damaged; one line naming it and the fault.
+        ValueError: the manifest is missing or damaged; one line.
     """
     expected = {item.name for item in fields(Entry)}
     try:
@@ -72,12 +72,12 @@ def players() -> dict[str, Path]:
 
 
 def find(name_or_path: str) -> Path:
-    """File of a shipped network's name, or of a path to any network file.
+    """The file of a shipped network's name, or of a path to any network file.
 
-    A name wins over a file of the same name in the working directory; write ``./name`` to mean the file.
+    A name goes before a file of the same name in the working directory, which is ``./name``.
 
     Raises:
-        ValueError: neither a name nor an existing file, or the shipped file is missing; one clear line.
+        ValueError: neither a name nor an existing file, or the shipped file is missing; one line.
     """
     shipped = entries()
     if name_or_path in shipped:
@@ -103,10 +103,10 @@ def find(name_or_path: str) -> Path:
 
 
 def find_network(text: str) -> NetworkPath:
-    """What an option such as ``--weights`` means: a network as for :func:`find`, or two of them joined by ``+``.
+    """The network of an option such as ``--weights``: as for :func:`find`, or two joined by ``+``.
 
-    ``POLICY+VALUE`` are a policy network and a value network that play together as AlphaGo's did. Where ``+`` is part
-    of an existing file's name, that file is meant. The name of a shipped player means its networks.
+    ``POLICY+VALUE`` is a policy network and a value network that play together, as AlphaGo's did. A path that contains
+    ``+`` and exists is one file. The name of a shipped player means its networks.
 
     Raises:
         ValueError: as for :func:`find`.
@@ -129,10 +129,10 @@ def files_of(network: NetworkPath | None) -> tuple[Path, ...]:
 
 
 def anchored(text: str, folder: Path) -> str:
-    """What :func:`find_network` or :func:`find_pattern_pair` is given, made to mean the same from any folder.
+    """The argument of :func:`find_network` or :func:`find_pattern_pair` with absolute paths.
 
     Args:
-        folder: where relative paths begin.
+        folder: base of relative paths.
     """
     if text in ("", NO_NETWORK, SHIPPED_PATTERNS, *PATTERNS, *entries(), *players()):
         return text
@@ -147,22 +147,22 @@ def anchored(text: str, folder: Path) -> str:
 
 
 def find_patterns(name_or_path: str) -> Path:
-    """File of a pattern policy: ``rollout`` and ``tree`` are the shipped ones, anything else is a path.
+    """The file of a pattern policy: ``rollout`` or ``tree`` (the shipped ones), or a path.
 
     Raises:
-        ValueError: no such file; one clear line.
+        ValueError: no such file; one line.
     """
     path = PATTERNS.get(name_or_path) or Path(name_or_path).expanduser()
     if not path.is_file():
-        raise ValueError(f"unknown pattern policy {name_or_path!r}: no such file, and shipped are rollout and tree")
+        raise ValueError(f"unknown pattern policy {name_or_path!r}: no such file, expected rollout, tree or a file")
     return path
 
 
 def find_pattern_pair(text: str) -> tuple[Path, Path]:
-    """What an option such as ``--patterns`` means: ``shipped``, or a rollout policy and a tree policy as ROLLOUT+TREE.
+    """The pattern policies of an option such as ``--patterns``: ``shipped``, or two files as ROLLOUT+TREE.
 
     Raises:
-        ValueError: no such file, or not two of them; one clear line.
+        ValueError: no such file, or not two files; one line.
     """
     if text == SHIPPED_PATTERNS:
         text = "rollout+tree"

@@ -1,6 +1,6 @@
-"""Where people keep networks: folders of other programs, of this one, and of the user.
+"""The folders where people keep networks: Keima's, other programs' and the user's.
 
-Start at :func:`candidates`. Nothing here reads a file: what looks like a network by its name need not be one.
+Start at :func:`candidates`. Files are found by name and size alone, without reading them.
 """
 
 import math
@@ -14,28 +14,28 @@ from typing import NamedTuple
 from weights import FOLDER
 
 SUFFIXES = frozenset((".gz", ".bin", ".txt", ".safetensors", ""))
-"""Leela Zero's own have none"""
+"""Suffixes of network files; Leela Zero's own have none"""
 MIN_BYTES = 1 << 12
-"""No network is smaller"""
+"""Smallest size of a network file"""
 MAX_ENTRIES = 20_000
-"""Files and folders that are looked at below one place, so that a huge one costs no more than a second"""
+"""Largest number of files and folders visited below one place, about a second's work"""
 PROGRAMS = ("katago", "katrain", "lizzie", "leela-zero", "leelazero", "leelaz", "sabaki", "baduk", "kaya", "q5go")
-"""How the folders begin into which people unpack programs that come with networks"""
+"""First letters of folders into which people unpack programs with networks"""
 PROGRAM_DEPTH = 5
 EVERY_DEPTH = -1
-"""Of a place that was named: all folders below it, however many there are"""
+"""Depth of a place that the user names: all folders below it, without ``MAX_ENTRIES``"""
 
 
 class Place(NamedTuple):
-    """A folder to look into."""
+    """A folder to search."""
 
     folder: Path
     depth: int
-    """levels of folders below it that are looked into as well; or ``EVERY_DEPTH``"""
+    """levels of subfolders to search; or ``EVERY_DEPTH``"""
 
 
 def places() -> list[Place]:
-    """The folders there are on this machine, ours first."""
+    """The existing places on this machine, ours first."""
     here = Path.cwd()
     found = [Place(FOLDER, 0), Place(here, 0)]
     found += [Place(here / name, 1) for name in ("networks", "weights", "models")]
@@ -44,7 +44,7 @@ def places() -> list[Place]:
     with suppress(RuntimeError):
         home = Path.home()
         roots.append(str(home / ".local"))
-        # KaTrain keeps what it downloads in its folder, and what a training run needs three levels below.
+        # KaTrain keeps downloads in its folder, and files of training runs three levels below.
         found += [Place(home / ".katrain", 3), Place(home / ".katago", 2), Place(home / "Downloads", 0)]
         found += [Place(home / ".local" / "share" / "leela-zero", 1)]
         for base in (home, *(home / name for name in ("Downloads", "Desktop", "Documents"))):
@@ -57,7 +57,7 @@ def places() -> list[Place]:
 
 
 def candidates(places: Iterable[Place]) -> Iterator[Path]:
-    """Files in some places that may be networks, each once."""
+    """Files of places that may be networks by name and size, each once."""
     seen = set()
     for place in places:
         left = [math.inf if place.depth == EVERY_DEPTH else MAX_ENTRIES]
@@ -70,7 +70,7 @@ def candidates(places: Iterable[Place]) -> Iterator[Path]:
 
 
 def _files(folder: Path, depth: int, left: list[float]) -> Iterator[Path]:
-    """Files of a folder whose names may be a network's, then those of the folders below; ``left`` counts down."""
+    """Files of a folder with a network's suffix, then those of its subfolders; ``left[0]`` counts entries down."""
     below = []
     with suppress(OSError):
         for path in sorted(folder.iterdir()):
@@ -87,7 +87,7 @@ def _files(folder: Path, depth: int, left: list[float]) -> Iterator[Path]:
 
 
 def _programs(base: Path) -> Iterator[Place]:
-    """Folders of programs in a folder where people put them."""
+    """Folders of known programs in a folder."""
     with suppress(OSError):
         for path in sorted(base.iterdir()):
             if path.name.lower().startswith(PROGRAMS) and path.is_dir():
@@ -95,7 +95,7 @@ def _programs(base: Path) -> Iterator[Place]:
 
 
 def _package_folders(name: str) -> list[str]:
-    """Folders of an installed package, which is not imported for that."""
+    """Folders of an installed package, found without importing it."""
     with suppress(ImportError, ValueError):
         spec = find_spec(name)
         return list(spec.submodule_search_locations or ()) if spec else []
@@ -103,7 +103,7 @@ def _package_folders(name: str) -> list[str]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether there is such a folder that we may look at."""
+    """Whether the folder exists and is accessible."""
     try:
         return path.is_dir()
     except OSError:

@@ -27,7 +27,6 @@ from engine.system.files import alone_in
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Number, Whole, parsed
 from gtp.cli.options import ExecutorOptions, ray_options
-from gtp.cli.terminal import one_line_errors
 
 
 def _settings_of(match: Match) -> dict[str, Any]:
@@ -46,15 +45,15 @@ def _command_line(text: str) -> str:
 
 COMMAND = parsed(_command_line)
 RULES_HELP = (
-    f"rules that decide what is legal: {', '.join(RULE_SETS)}; engines that know kata-set-rules or kgs-rules are told"
+    f"rule set of legality and scoring: {', '.join(RULE_SETS)}; sent to engines with kata-set-rules or kgs-rules"
 )
 TIME_HELP = (
     "clock of each engine: S seconds a move, M+0 seconds in all, M+S/N (M s, then S s for every N moves), "
     "M+PxS (byo-yomi: M s, then P periods of S s) or M+Sf (Fischer: M s, and S s more after each move)"
 )
-HANDICAP_HELP = "stones that the first engine gives the other, which then has Black in all games"
-OWN_NAME = "what it calls itself"
-OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played twice, colours changed"
+HANDICAP_HELP = "handicap stones of the second engine, which is then Black in all games"
+OWN_NAME = "its GTP name"
+OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played twice, with colours swapped"
 
 
 @click.command(cls=KeimaCommand)
@@ -65,10 +64,10 @@ OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played tw
     callback=COMMAND,
     help="command line of one engine; Black in the odd games",
 )
-@click.option("--second", required=True, metavar="COMMAND", callback=COMMAND, help="command line of the other")
-@click.option("--games", default=10, type=Whole(1, 9999), help="games to play")
+@click.option("--second", required=True, metavar="COMMAND", callback=COMMAND, help="command line of the other engine")
+@click.option("--games", default=10, type=Whole(1, 9999), help="number of games")
 @click.option("--size", default=19, type=Whole(2, 25), help="board size")
-@click.option("--komi", default=SetupOptions.komi, metavar="POINTS", help="White's points")
+@click.option("--komi", default=SetupOptions.komi, metavar="POINTS", help="komi: White's compensation")
 @click.option("--handicap", default=0, type=Whole(0), help=HANDICAP_HELP)
 @click.option("--rules", default="chinese", metavar="NAME", callback=parsed(rules_named), help=RULES_HELP)
 @click.option(
@@ -81,7 +80,7 @@ OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played tw
     help="command line of a third engine that decides legality and scores",
 )
 @click.option("--openings", type=click.Path(exists=True, file_okay=False, path_type=Path), help=OPENINGS_HELP)
-@click.option("--opening-moves", default=0, type=Whole(0), help="moves to take of each opening; 0 = all")
+@click.option("--opening-moves", default=0, type=Whole(0), help="number of moves taken from an opening; 0 = all")
 @click.option("--max-moves", default=0, type=Whole(0), help="moves after which a game is scored; 0 = three boards full")
 @click.option(
     "--patience", "patience_s", default=GameSettings.patience_s, type=Number(1), metavar="SECONDS",
@@ -89,13 +88,13 @@ OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played tw
 )  # fmt: skip
 @click.option(
     "--tolerance", "tolerance_s", default=GameSettings.tolerance_s, type=Number(0), metavar="SECONDS",
-    help="overstepping a clock that is forgiven",
+    help="time over the clock that is not a loss",
 )  # fmt: skip
-@click.option("--first-name", metavar="NAME", show_default=OWN_NAME, help="what to call the first engine")
-@click.option("--second-name", metavar="NAME", show_default=OWN_NAME, help="what to call the second engine")
+@click.option("--first-name", metavar="NAME", show_default=OWN_NAME, help="name of the first engine in results")
+@click.option("--second-name", metavar="NAME", show_default=OWN_NAME, help="name of the second engine in results")
 @click.option(
     "--concurrency", default=1, type=Whole(1, 256),
-    help="games at once, each with engines of its own; with --ray, of each actor",
+    help="games in parallel, each with engine processes of its own; with --ray, for each actor",
 )  # fmt: skip
 @ray_options
 @kept
@@ -115,14 +114,13 @@ def command(
                     --size 9 --games 30 --sgf runs/gnugo-9x9
     """
     with ExitStack() as stack:
-        with one_line_errors():
-            match = _match_of(at_once=concurrency, **chosen)
-            if folder:
-                stack.enter_context(alone_in(folder))
-            found = MatchFolder(folder, _settings_of(match))
-            is_remote = executor.ray and found.missing(match.games)
-            # A game may take hours: none waits at an actor while another has nothing to do.
-            remote = executor.open(stack, chunk=1, at_once=concurrency, waiting=0) if is_remote else None
+        match = _match_of(at_once=concurrency, **chosen)
+        if folder:
+            stack.enter_context(alone_in(folder))
+        found = MatchFolder(folder, _settings_of(match))
+        is_remote = executor.ray and found.missing(match.games)
+        # A game may take hours: none waits at an actor while another has nothing to do.
+        remote = executor.open(stack, chunk=1, at_once=concurrency, waiting=0) if is_remote else None
 
         def play(board: Scoreboard) -> None:
             def on_move(number: int, moves: int) -> None:

@@ -14,7 +14,7 @@ from engine.evaluation.elo import rated, unconnected
 from engine.pictures.charts import interval_chart
 from engine.pictures.drawing import stand_alone
 from engine.system.files import written_whole
-from gtp.cli.terminal import one_line_errors
+from gtp.cli import one_line_errors
 
 
 def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:

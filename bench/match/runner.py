@@ -118,7 +118,7 @@ def _hypotheses(ctx: click.Context, param: click.Parameter, elo: tuple[float, fl
 
 def kept(command: Callable) -> Callable:
     """Decorator: the options that say where games and statistics go, and when enough have been played."""
-    sgf_help = "folder for SGFs and results; a match found there goes on"
+    sgf_help = "folder for SGFs and results; a match in it resumes"
     folder = click.Path(file_okay=False, path_type=Path)
     test_help = "stop as soon as one of two Elo differences of the first player is accepted, with 5% errors"
     command = click.option("--sprt", nargs=2, type=float, metavar="ELO0 ELO1", callback=_hypotheses, help=test_help)(

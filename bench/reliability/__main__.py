@@ -22,8 +22,9 @@ from engine.config.declaration import core_count
 from engine.system.files import alone_in
 from engine.system.programs import start_child
 from engine.system.run_folder import open_manifest, read_lines
+from gtp.cli import one_line_errors
 from gtp.cli.arguments import PATHS
-from gtp.cli.terminal import INTERRUPTED, one_line_errors
+from gtp.cli.terminal import INTERRUPTED
 from weights import DEFAULT
 
 if lacking := [name for name in ("pytest", "xdist", "pytest_timeout") if find_spec(name) is None]:

@@ -22,12 +22,11 @@ from rich.table import Table
 
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.config.declaration import core_count
-from gtp import startup
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Number, Whole
 from gtp.cli.options import options_of, player_from, settings_option
 from gtp.cli.settings import read_settings, write_settings
-from gtp.cli.terminal import INTERRUPTED, compile_bar, one_line_errors, progress_bar, tell
+from gtp.cli.terminal import INTERRUPTED, progress_bar, show_text
 from gtp.startup import calm_openmp, compile_progress
 
 if TYPE_CHECKING:
@@ -234,16 +233,22 @@ def _number(name: str) -> Whole:
 @settings_option(SetupOptions)
 @options_of(SetupOptions, "weights", "device", "size")
 @click.option(
-    "--seconds", default=6.0, type=Number(0.01, 3600), metavar="SECONDS", help="time for each of the settings tried"
+    "--seconds", default=6.0, type=Number(0.01, 3600), metavar="SECONDS", help="time a setting is measured for"
 )
 @click.option(
     "--move-seconds", type=Number(0.01, 86400), metavar="SECONDS", show_default="as the settings file says",
-    help="time a move that Elo is estimated for",
+    help="thinking time a move for which Elo is estimated",
 )  # fmt: skip
-@click.option("--evaluators", multiple=True, type=_number("evaluators"), help="try this number, repeatable; CPU only")
-@click.option("--threads", multiple=True, type=_number("threads"), help="try this number, repeatable")
-@click.option("--batch", "batches", multiple=True, type=_number("batch"), help="try this number, repeatable")
-@click.option("--write/--no-write", default=None, help="write the best to the settings file; without either, ask")
+@click.option(
+    "--evaluators",
+    multiple=True,
+    type=_number("evaluators"),
+    help="number of evaluator threads to try, on the CPU; repeatable",
+)
+@click.option("--threads", multiple=True, type=_number("threads"), help="number of search threads to try; repeatable")
+@click.option("--batch", "batches", multiple=True, type=_number("batch"), help="batch size to try; repeatable")
+@click.option("--write/--no-write", default=None,
+              help="write the best settings to the settings file; if neither is given, ask")  # fmt: skip
 @click.pass_context
 def command(ctx, config, weights, device, size, seconds, move_seconds, evaluators, threads, batches, write) -> None:
     """Find the settings that play strongest on this machine.
@@ -255,19 +260,17 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
     if write and config is None:
         raise click.UsageError("--write needs a settings file, and none was wanted")
     values: dict[str, Any] = read_settings(config) if config is not None else {}
-    startup.bar = compile_bar
     calm_openmp()
-    with one_line_errors(RuntimeError):
-        player = player_from(ctx, config, values | {"weights": weights, "device": device, "size": size})
-        size, network = player.setup.size, player.network
-        from engine.play.factory import load_parts
+    player = player_from(ctx, config, values | {"weights": weights, "device": device, "size": size})
+    size, network = player.setup.size, player.network
+    from engine.play.factory import load_parts
 
-        with compile_progress():
-            parts = load_parts(player.search, network, device)
-            if parts.spec:
-                parts.spec.check_sizes((size,))
-            # Compiles and loads all that a search needs.
-            list(measure(parts, [in_force(parts)], size, TRIAL_S, {}))
+    with compile_progress():
+        parts = load_parts(player.search, network, device)
+        if parts.spec:
+            parts.spec.check_sizes((size,))
+        # Compiles and loads all that a search needs.
+        list(measure(parts, [in_force(parts)], size, TRIAL_S, {}))
     wanted = settings_to_try(parts, core_count(), evaluators, threads, batches)
     found: dict[Setting, Measured] = {}
     status = _measure(parts, wanted, size, seconds, found)
@@ -321,7 +324,7 @@ def _show(found: dict[Setting, Measured], present: Setting, best: Setting, move_
     if is_seen:
         console.print(table)
     else:
-        tell(table)
+        show_text(table)
 
 
 def _conclude(is_present: bool, values: dict[str, int], config: Path | None, write: bool | None) -> None:
@@ -334,8 +337,7 @@ def _conclude(is_present: bool, values: dict[str, int], config: Path | None, wri
     if write is None and config is not None and sys.stdin.isatty() and sys.stderr.isatty():
         write = click.confirm(f"write this to {config}?", default=True, err=True)
     if write and config is not None:
-        with one_line_errors():
-            write_settings(config, values)
+        write_settings(config, values)
         click.echo(f"written to {config}")
 
 

@@ -37,7 +37,7 @@ from engine.search.choosing import choose
 from engine.search.stoppers import SearchLimits
 from engine.system.executor import Done, Files, Job, LocalExecutor
 from engine.system.files import alone_in, sha256_of
-from gtp.cli.terminal import one_line_errors
+from gtp.cli import one_line_errors
 from weights import DEFAULT, files_of, find_network
 
 RULES = "tromp-taylor"

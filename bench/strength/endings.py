@@ -31,7 +31,7 @@ from engine.play.factory import shipped_tables
 from engine.play.life_and_death import EndEstimate, chains_with
 from engine.play.player import Player
 from engine.records.games import Games, read_games
-from gtp.cli.terminal import one_line_errors
+from gtp.cli import one_line_errors
 from weights import DEFAULT, find_network
 
 WHOLE_GROUP = 8.0

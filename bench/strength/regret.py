@@ -34,7 +34,8 @@ from engine.go.notation import color_word
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
 from engine.search.stoppers import SearchLimits
-from gtp.cli.terminal import new_table, one_line_errors, progress_bar
+from gtp.cli import one_line_errors
+from gtp.cli.terminal import new_table, progress_bar
 from weights import DEFAULT
 
 RULES = "tromp-taylor"

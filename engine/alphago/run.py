@@ -30,7 +30,7 @@ MATCH = "match.json"
 POLL_S = 0.2
 
 
-class CommandFailed(Exception):
+class CommandFailed(RuntimeError):
     """A command of a stage ended with an error, which it has printed, or cannot resume; one line."""
 
 

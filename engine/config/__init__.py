@@ -1,8 +1,8 @@
 """Every option of the engine, once: name, default, unit, range and one sentence of help.
 
-Options flow from the command line, the settings file, GTP and benches through :mod:`engine.config.declaration` into
-these frozen dataclasses, and from there into constructors; nothing else holds a default. Automatic values are declared
-here too (``cpu=8, gpu=64``). An unknown option or a value out of range is refused with one line that names the range.
+Values from the command line, the settings file, GTP and benches pass through :mod:`engine.config.declaration` into
+these frozen dataclasses, and from there into constructors; defaults are declared here alone. So are automatic values
+(``cpu=8, gpu=64``). An unknown option or a value out of range is refused with one line that names the range.
 """
 
 import os
@@ -18,7 +18,7 @@ REMOVED = {
     "ramp": "use visits-per-leaf",
     "reply_chance": "use reply-probability",
 }
-"""Removed options, and what to use instead"""
+"""Removed option -> reason, or what replaces it"""
 
 
 def removed(name: str) -> str:
@@ -31,7 +31,7 @@ def removed(name: str) -> str:
 class SetupOptions(Checked):
     """The network, its device, and the board and rules at the start."""
 
-    heading = "What plays"
+    heading = "Network, board and rules"
     weights: str = option(
         "default",
         "network: a shipped one such as default, a file, a policy and a value network as POLICY+VALUE, or none",
@@ -49,7 +49,7 @@ class SetupOptions(Checked):
 class SessionOptions(Checked):
     """The engine's name, and the log of a conversation (gtp/log.py)."""
 
-    heading = "Conversation"
+    heading = "Client and log"
     name: str = option(
         "Keima", "engine name for clients: some analyse only with engines that they know by name", unit="NAME"
     )
@@ -60,13 +60,13 @@ class SessionOptions(Checked):
 
 @dataclass(frozen=True)
 class AlphaGoOptions(Checked):
-    """AlphaGo's search beyond that of later programs: rollouts, and placeholder priors.
+    """Parts of AlphaGo's search that later programs lack: rollouts and placeholder priors.
 
     Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 529 (2016),
     Methods, "Search algorithm" and "Rollout policy".
     """
 
-    heading = "As AlphaGo of 2016 searched"
+    heading = "AlphaGo's search of 2016, with rollouts"
     rollout_weight: float = option(0.0, "lambda: weight of rollouts in a leaf's value", low=0.0, high=1.0)
     patterns: str = option("shipped", "pattern policies: the shipped ones, or files as ROLLOUT+TREE", unit="PATH+PATH")
     uniform_rollouts: bool = option(
@@ -79,11 +79,9 @@ class AlphaGoOptions(Checked):
         False, "back up rollouts at once and network values later; needs placeholder priors and rollouts"
     )
     expand_after: int = option(
-        0,
-        "expansion threshold: rollouts through a leaf before the network evaluates it; needs rollouts",
-        low=0,
+        0, "expansion threshold: rollouts through a leaf before the network evaluates it; needs rollouts", low=0,
         high=10000,
-    )
+    )  # fmt: skip
     adaptive_expansion: bool = option(False, "adapt the expansion threshold to keep the network just busy")
     virtual_loss_on: str = option(
         "both", "statistics that take virtual losses in searches with rollouts", choices=("both", "rollouts")
@@ -94,39 +92,49 @@ class AlphaGoOptions(Checked):
 
 
 @dataclass(frozen=True)
-class SearchOptions(AlphaGoOptions):
-    """How the tree search works; see engine/search."""
+class MachineOptions(Checked):
+    """How a search uses the machine; ``keima benchmark`` finds the best numbers of threads and the best batch size."""
 
-    heading = "Search"
-    # On the CPU the network takes nearly all the time and all cores: one worker prepares leaves enough for them. In
-    # front of a GPU, and where rollouts are all there is, workers are what computes; a GPU gets two at least, since
-    # batches of a single one are not merged.
+    heading = "Speed and memory"
+    # On the CPU the network takes nearly all the time and all cores, and one worker prepares enough leaves for them.
+    # With a GPU, and with rollouts alone, workers do the computing; a GPU gets at least two, since batches of a single
+    # worker are not merged.
     threads: int = option(
         0, "search worker threads", low=0, high=256, cpu=1, gpu=Cores(2, 4, spare=1), rollouts=Cores()
     )
     evaluators: int = option(
         0, "threads that evaluate the network on the CPU", low=0, high=256, otherwise=Cores(follows="threads")
     )
-    # Larger batches are hardly faster on the CPU. Before a GPU, which merges what waits, leaves that travel together
-    # share what Python costs: with 16 a batch, a device that takes 64 in 2 ms idled for 10 to 30% of the time, with 64
-    # a batch it gives 90 to 92% of what it could (docs/lab/search-speed.md).
+    # Larger batches are hardly faster on the CPU. On a GPU, whose server merges waiting requests, the leaves of a
+    # request share its cost in Python: with 16 leaves, a device that takes 64 in 2 ms idled for 10 to 30% of the time;
+    # with 64 it reaches 90 to 92% of its throughput (docs/lab/search-speed.md).
     batch: int = option(
         0, "largest batch: leaves that a worker sends to the network at once", low=0, high=512, gpu=64, otherwise=8
     )
-    # With 32, playouts in flight lose some 40 Elo at 200 visits where the CPU evaluates, with 96 nothing; the price is
-    # some 10% fewer visits a second in the first 800. See docs/lab/small-searches.md.
+    # On the CPU, playouts in flight lose some 40 Elo at 200 visits with 32, none with 96; the price is some 10% fewer
+    # visits a second in the first 800. See docs/lab/small-searches.md.
     visits_per_leaf: int = option(
-        -1, "visits per extra leaf: the batch grows by one for this number of root visits; 0 = full batches",
+        -1, "visits per extra leaf: root visits after which the batch grows by one leaf; 0 = full batches",
         low=-1, high=10**6, cpu=96, otherwise=32,
     )  # fmt: skip
     memory: int = option(1024, "memory of the tree and the result cache", low=16, high=1 << 20, unit="MiB")
+
+
+@dataclass(frozen=True)
+class SearchOptions(MachineOptions, AlphaGoOptions):
+    """How the tree search works; see engine/search."""
+
+    heading = "Search"
     # Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240.
-    # KataGo's networks are searched as KataGo searches them: with its g170-b6c96 these three together gain 33 Elo, with
-    # our default network they do not (docs/lab/2026-11-27-beside-katago-position-by-position.md).
+    # KataGo's networks are searched with KataGo's values of c_puct, value_weight and value_bias, which together gain 33
+    # Elo with its g170-b6c96 and none with our default network
+    # (docs/lab/2026-11-27-beside-katago-position-by-position.md).
     c_puct: float = option(
         0.0, "exploration constant of PUCT", low=0.0, high=20.0, katago=1.0, network=1.4, rollouts=5.0
     )
-    c_puct_growth: float = option(0.0, "growth of c_puct, times ln(1 + visits of the node / 500)", low=0.0, high=20.0)
+    c_puct_growth: float = option(
+        0.0, "growth of c_puct: factor of ln(1 + visits of the node / 500), which is added to it", low=0.0, high=20.0
+    )
     fpu_reduction: float = option(
         0.2, "first play urgency: value of an unvisited move below its parent's", low=0.0, high=2.0
     )
@@ -160,10 +168,10 @@ class SearchOptions(AlphaGoOptions):
     virtual_visits: int = option(
         1, "virtual visits: visits added to an edge for each playout in flight", low=0, high=100
     )
-    # With 0, edges with a playout in flight keep their value: playouts meet so often that batches hold five leaves
-    # rather than eight, and the CPU searches a third (19x19) to two fifths (9x9) fewer visits a second
-    # (docs/lab/small-searches.md). A GPU gets some 85 different leaves of 128 with 1 (one 19x19 middle game), with 0
-    # only nine.
+    # With 0, edges with a playout in flight keep their value, and playouts collide so often that batches have five
+    # leaves instead of eight: a third (19x19) to two fifths (9x9) fewer visits a second on the CPU
+    # (docs/lab/small-searches.md). On a GPU, 128 playouts in flight have some 85 different leaves with 1, nine with 0
+    # (one 19x19 middle game).
     virtual_loss: float = option(
         -1.0, "virtual loss: value of a virtual visit below the edge's mean; 1 is about a lost game",
         low=-1.0, high=2.0, cpu=0.5, otherwise=1.0,
@@ -174,7 +182,7 @@ class SearchOptions(AlphaGoOptions):
     )  # fmt: skip
 
     def seeded(self) -> "SearchOptions":
-        """These options, with a seed drawn where they have none."""
+        """These options, with a random seed if ``seed`` is 0."""
         return self if self.seed else replace(self, seed=1 + (int.from_bytes(os.urandom(8), "little") >> 2))
 
 
@@ -182,7 +190,7 @@ class SearchOptions(AlphaGoOptions):
 class PlayOptions(Checked):
     """Limits of a move, its choice, the clock and resigning; see engine/play/player.py and engine/play/clock.py."""
 
-    heading = "Thinking time, move choice, resigning"
+    heading = "Thinking time, move choice, resigning, pondering"
     visits: int = option(0, "visits a move; 0 = no limit", low=0, high=10**9)
     seconds: float = option(
         3.0, "thinking time a move without a clock; 0 = no limit, if visits are limited",
@@ -194,10 +202,8 @@ class PlayOptions(Checked):
     resign_below: float = option(
         -0.9,
         "value to resign below (-1 to 1; -0.9 = 5% win rate), but not in a game's first moves (a fifth of the board's "
-        "points, with handicap stones more)",
-        low=-1.0,
-        high=1.0,
-    )
+        "points, with handicap stones more)", low=-1.0, high=1.0,
+    )  # fmt: skip
     resign_count: int = option(
         3, "consecutive own moves below the resignation value before resigning", low=1, high=1000
     )
@@ -218,8 +224,8 @@ class PlayOptions(Checked):
     ponder_visits: int = option(
         0, "visits limit of pondering, which also allows pondering without a clock; 0 = no limit", low=0, high=10**9
     )
-    live_graphics: bool = option(
-        False, "draw the running search by GoGui's graphics on standard error; GoGui itself switches it on"
+    live_graphics: bool | None = option(
+        None, "live graphics: draw running searches on GoGui's board; if neither is given, GoGui switches them on"
     )
 
 
@@ -243,7 +249,7 @@ class TrainOptions(Checked):
     halve_every: int = option(
         100000, "halving schedule: steps between halvings of the learning rate", low=1, high=10**9
     )
-    # SGD's is a penalty added to the clipped gradient, so it must be small beside ``clip``.
+    # With SGD an L2 penalty added to the clipped gradient, so it must be small compared with ``clip``.
     weight_decay: float = option(
         -1.0, "weight decay; with SGD an L2 penalty", low=-1.0, high=10.0, adamw=0.02, muon=0.02, sgd=1e-4
     )
@@ -252,7 +258,7 @@ class TrainOptions(Checked):
         0.999, "decay a step of the moving average of the weights, which become the trained network", low=0.0, high=1.0
     )
     positions_per_game: int = option(
-        0, "fixed positions taken from each game, against memorising results; 0 = all", low=0
+        0, "number of positions used of each game, always the same ones, against memorising results; 0 = all", low=0
     )
     label_share: float = option(0.5, "share of steps on labels, if games are given too", low=0.0, high=1.0)
     reached_share: float = option(

@@ -1,4 +1,4 @@
-"""How options are declared, parsed, checked, explained and, where they are left to the engine, resolved."""
+"""Declaration of options: parsing, checks, help texts and the resolution of automatic values."""
 
 import json
 import os
@@ -22,7 +22,7 @@ CONDITIONS = {
     "sgd": "for SGD",
     "otherwise": "",
 }
-"""Conditions of an automatic value, in words for help"""
+"""Condition of an automatic value -> its words in help"""
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
 WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 SHOWN = 60
@@ -30,14 +30,14 @@ SHOWN = 60
 
 
 class Cores(NamedTuple):
-    """A number of threads that depends on the number of processors."""
+    """A number of threads that depends on the number of CPU cores."""
 
     low: int = 1
     high: int = 256
     spare: int = 0
-    """processors for other threads"""
+    """cores left to other threads"""
     follows: str = ""
-    """an option whose value this one takes, if given"""
+    """an option whose value, if given, this one takes"""
 
     def __str__(self) -> str:
         text = f"{self.low} to {self.high} (cores - {self.spare})" if self.spare else "one a core"
@@ -53,13 +53,13 @@ def option(
     default: Any, text: str, *, low: float | None = None, high: float | None = None, unit: str = "",
     choices: tuple[str, ...] = (), flag: str = "", read: Callable[[str], Any] | None = None, **automatic: Any,
 ) -> Any:  # fmt: skip
-    """A dataclass field with its range or choices, unit and help kept as metadata.
+    """A dataclass field with range or choices, unit and help as metadata; an option of type tuple is repeatable.
 
     Args:
         default: with ``automatic``, the default and all negative numbers mean the automatic value.
-        flag: the name on the command line, if it differs; the option of a tuple is repeatable.
-        read: parses a text, if the type is not enough; raises ``ValueError``.
-        automatic: condition -> automatic value; the first condition that holds counts. ``otherwise`` always holds.
+        flag: the name on the command line, if it differs.
+        read: parses a text, where the type is not enough; raises ``ValueError``.
+        automatic: condition -> automatic value; the first true condition counts, ``otherwise`` is always true.
     """
     assert automatic.keys() <= CONDITIONS.keys(), automatic
     about = {"help": text, "low": low, "high": high, "unit": unit, "choices": choices, "flag": flag, "read": read}
@@ -70,7 +70,7 @@ def resolve(options: Options, *conditions: str) -> Options:
     """The options with their automatic values.
 
     Args:
-        conditions: all of :data:`CONDITIONS` that hold; an option without one of them stays automatic.
+        conditions: the true conditions of :data:`CONDITIONS`; an option that has none of them stays automatic.
     """
     decided = {}
     for item in fields(options):  # type: ignore[arg-type]  # a TypeVar cannot be bound to "some dataclass"
@@ -86,22 +86,23 @@ def resolve(options: Options, *conditions: str) -> Options:
 def is_automatic(item: Field[Any], value: Any) -> bool:
     """Whether a value means the automatic one."""
     default: Any = item.default
-    is_open = value == default or (item.type is not str and default < 0 and value < 0)
-    return bool(item.metadata.get("automatic")) and is_open
+    if not item.metadata.get("automatic"):
+        return False
+    return value == default or (item.type is not str and default < 0 and value < 0)
 
 
 def key_of(name: str) -> str:
-    """The name of an option in the settings file and, after two dashes, on the command line."""
+    """The name of an option in the settings file; on the command line it has two dashes before it."""
     return name.replace("_", "-")
 
 
 def find_option(name: str, *kinds: type) -> Field[Any] | None:
-    """The option of a name, with dashes or underscores, in some options classes; None = unknown."""
+    """The option of a name, with dashes or underscores, in options classes; None = unknown."""
     return next((item for kind in kinds for item in fields(kind) if item.name == name.replace("-", "_")), None)
 
 
 def parse(item: Field[Any], text: str, name: str = "") -> Any:
-    """The value of an option from text: the command line's, GTP's or a bench's.
+    """The value of an option from a text of the command line, GTP or a bench.
 
     Args:
         name: the option's name in messages; empty = its own.
@@ -123,7 +124,7 @@ def parse(item: Field[Any], text: str, name: str = "") -> Any:
 
 
 def type_of(item: Field[Any]) -> Any:
-    """The type of an option's value, or of each value of a repeatable option."""
+    """The type of an option's value: ``T`` of ``T``, of ``tuple[T, ...]`` and of ``T | None`` (None = not given)."""
     return get_args(item.type)[0] if get_args(item.type) else item.type
 
 
@@ -145,7 +146,7 @@ def checked(item: Field[Any], value: Any, name: str = "") -> Any:
 
 
 def check(options: Any) -> None:
-    """Refuse values outside their declared range.
+    """Refuse options with a value outside the declared range.
 
     Raises:
         ValueError: naming the option, its value and the range.
@@ -158,14 +159,14 @@ def _check_range(item: Field[Any], value: Any, name: str) -> None:
     """Refuse a value outside the option's range or choices."""
     low, high, choices = (item.metadata.get(key) for key in ("low", "high", "choices"))
     for one in value if isinstance(value, tuple) else (value,):
-        # Compared this way round, NaN is out of range too.
+        # In this form of the comparison NaN is out of range.
         is_within = (low is None or one >= low) and (high is None or one <= high)
         if not is_within or (choices and one not in choices):
             raise ValueError(f"{name or item.name} is {shown(one)}, expected {range_text(item)}")
 
 
 def shown(value: Any) -> str:
-    """A value in a message, in one short line."""
+    """A value for a message, in one short line."""
     if isinstance(value, float) or (isinstance(value, int) and abs(value) > 1 << 99):
         text = str(value)
     else:
@@ -179,7 +180,7 @@ def no_branch(name: str, value: object) -> ValueError:
 
 
 def range_text(item: Field[Any]) -> str:
-    """The range of a field in words, for messages and help."""
+    """The range of an option in words, for messages and help."""
     if choices := item.metadata.get("choices"):
         return f"{', '.join(choices[:-1])} or {choices[-1]}"
     unit = item.metadata.get("unit")
@@ -188,7 +189,7 @@ def range_text(item: Field[Any]) -> str:
 
 
 def bounds_text(low: float | None, high: float | None) -> str:
-    """Bounds of a number in words; empty if there are none."""
+    """The bounds of a number in words; empty without bounds."""
     if low is not None and high is not None:
         return f"{low} to {high}"
     if low is not None:
@@ -209,7 +210,7 @@ def help_text(item: Field[Any]) -> str:
 
 
 def sections(kind: type) -> list[tuple[str, list[Field[Any]]]]:
-    """The options of a class, under the headings of the classes that declare them, its own first."""
+    """The options of a class, grouped under the headings of the classes that declare them, its own first."""
     parents = [one for one in kind.__mro__ if issubclass(one, Checked) and one is not Checked]
     options = [item for item in fields(kind) if "help" in item.metadata]
     return [(one.heading, [item for item in options if item.name in one.__annotations__]) for one in parents]
@@ -226,5 +227,5 @@ class Checked:
 
 
 def core_count() -> int:
-    """Processors this process may use."""
+    """Number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

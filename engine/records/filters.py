@@ -15,25 +15,28 @@ from engine.records.sgf_values import rank_text, read_day, read_rank
 class Filters(Checked):
     """What a game must be to stay. Ranks, dates and komi that are unknown do not pass where a limit is set."""
 
-    sizes: tuple[int, ...] = option(
-        (19,), "board size to keep; may be given several times", flag="size", low=MIN_SIZE, high=MAX_SIZE
-    )
+    sizes: tuple[int, ...] = option((19,), "board size to keep; repeatable", flag="size", low=MIN_SIZE, high=MAX_SIZE)
     """empty = all"""
-    max_handicap: int = option(0, "handicap stones; 0 = even games only", low=0, high=255)
-    setups: bool = option(False, "keep games that begin neither even nor with a handicap, from any position")
+    max_handicap: int = option(0, "largest number of handicap stones; 0 = even games only", low=0, high=255)
+    setups: bool = option(False, "keep games that begin from a set-up position")
     results: str = option(
-        "decided", "decided: with a winner; finished: won by counting or resignation, not on time or by forfeit",
+        "decided", "results to keep: decided = with a winner, finished = by counting or resignation, not on time or by "
+        "forfeit",
         choices=("any", "decided", "finished"),
     )  # fmt: skip
-    min_moves: int = option(1, "shorter games go", low=1, high=MAX_MOVES)
-    max_moves: int = option(MAX_MOVES, "longer games go", low=1, high=MAX_MOVES)
+    min_moves: int = option(1, "smallest number of moves of a game", low=1, high=MAX_MOVES)
+    max_moves: int = option(MAX_MOVES, "largest number of moves of a game", low=1, high=MAX_MOVES)
     min_rank: int = option(
-        0, "both players at least: 3k, 6d, 1p; professionals rank above all dan", read=read_rank, unit="RANK"
+        0, "lowest rank of either player: 3k, 6d, 1p; professionals rank above all dan", read=read_rank, unit="RANK"
     )
     """as in ``Games.rank_black``; 0 = any"""
-    date_from: int = option(0, "first date: 2016, 2016-12 or 2016-12-29", flag="from", read=read_day, unit="DATE")
+    date_from: int = option(
+        0, "first date of a game: 2016, 2016-12 or 2016-12-29", flag="from", read=read_day, unit="DATE"
+    )
     """yyyymmdd with zeros for what is open; 0 = any"""
-    date_to: int = option(0, "last date, included", flag="to", read=read_day, unit="DATE")
+    date_to: int = option(
+        0, "last date of a game, included: 2016, 2016-12 or 2016-12-29", flag="to", read=read_day, unit="DATE"
+    )
     """the same; open parts count to their end"""
     komi: tuple[float, float] | None = None
     """least and greatest; None = any"""

@@ -59,13 +59,13 @@ class BuildOptions(Checked):
     without: tuple[Path, ...] = ()
     """shards whose games must not be in the new ones, nor any with the same opening"""
     distinct_moves: int = option(
-        0, "of games that share this number of first moves keep the longest; 0 = keep all that differ anywhere",
+        0, "length of an opening, in moves, of which only the longest game is kept; 0 = keep all games that differ",
         low=0, high=MAX_MOVES,
     )  # fmt: skip
     validation_share: float = option(0.02, "share of games for validation", low=0.0, high=1.0)
     test_share: float = option(0.02, "share of games for the final test", low=0.0, high=1.0)
-    games_per_shard: int = option(20000, "in training shards", low=1)
-    seed: int = option(1, "of the split and the order", low=0, high=2**63 - 1)
+    games_per_shard: int = option(20000, "games in a training shard", low=1)
+    seed: int = option(1, "random seed of the split and the order of games", low=0, high=2**63 - 1)
     workers: int = 1
 
     def __post_init__(self) -> None:

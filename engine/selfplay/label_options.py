@@ -31,10 +31,10 @@ class LabelOptions(Checked):
     self_play: Shares[int]
     """board sizes of positions of self-played games"""
     distribution: GameDistribution
-    every: int = option(12, "take one position in this many of a recorded game", low=1)
-    moves: int = option(12, "most probable moves kept of a position", low=1, high=64)
-    positions_per_shard: int = option(80000, "in all shards but the last", low=1)
-    seed: int = option(1, "of all that is drawn", low=0)
+    every: int = option(12, "mean distance, in moves, of the positions taken from a recorded game", low=1)
+    moves: int = option(12, "number of most probable moves kept of a position's policy", low=1, high=64)
+    positions_per_shard: int = option(80000, "positions in a shard", low=1)
+    seed: int = option(1, "random seed", low=0)
 
     def record(self) -> dict[str, Any]:
         """For the manifest."""

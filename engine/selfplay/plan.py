@@ -43,27 +43,29 @@ class BulkOptions(Checked):
     """How games in bulk are played; a run goes on only with the options that it began with."""
 
     distribution: GameDistribution
-    size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
+    size: int = option(19, "board size", low=MIN_SIZE, high=MAX_SIZE)
     passes: str = option(
-        PASSES[0], "last: a pass only where nothing is left to play but own eyes; free: as the policy draws it",
+        PASSES[0], "passes: last = only where nothing is left to play but own eyes, free = as the policy draws them",
         choices=PASSES,
     )  # fmt: skip
-    free_moves: int = option(0, "moves at the start of a game that may be any, however improbable", low=0)
+    free_moves: int = option(0, "number of opening moves without the limit of --least-share", low=0)
     least_share: float = option(
-        0.0, "after those, moves less probable than this share of the likeliest are not played", low=0.0, high=1.0
+        0.0, "smallest probability of a move, as a share of the likeliest move's", low=0.0, high=1.0
     )
     resign: float = option(0.0, "win rate below which a move is hopeless; 0 = games are played out", low=0.0, high=0.5)
     resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1)
     played_out: float = option(
-        0.1, "share of the games that go on after one side would have resigned, to count wrong ones", low=0.0, high=1.0
+        0.1, "share of games played out without resigning, to count wrong resignations", low=0.0, high=1.0
     )
     dead_stones: str = option(
-        DEAD_STONES[0], "when games are counted, alive: as they stand; removed: without those that rollouts find dead",
+        DEAD_STONES[0], "stones in the final count: alive = all, removed = without those that rollouts find dead",
         choices=DEAD_STONES,
     )  # fmt: skip
-    limit: int = option(0, "moves after which a game is broken off, counted and marked; 0 = twice the points", low=0)
-    games_per_shard: int = option(10000, "in all shards but the last", low=1)
-    seed: int = option(1, "of all that is drawn", low=0)
+    limit: int = option(
+        0, "move limit, at which a game is stopped, counted and marked; 0 = twice the board's points", low=0
+    )
+    games_per_shard: int = option(10000, "games in a shard", low=1)
+    seed: int = option(1, "random seed", low=0)
 
     def config(self) -> GameConfig:
         """The same as the kernels read it."""

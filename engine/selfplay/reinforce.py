@@ -62,23 +62,26 @@ class ReinforceOptions(Checked):
     """How a network learns by playing; a run goes on only with the options that it began with, but for the first."""
 
     distribution: GameDistribution
-    updates: int = option(10_000, "mini-batches in all", low=1)
+    updates: int = option(10_000, "number of updates, one mini-batch of games each", low=1)
     games: int = option(128, "games of a mini-batch", low=2)
-    size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
-    passes: str = option("last", "as for keima data play", choices=PASSES)
-    pool_every: int = option(500, "updates after which the current weights enter the pool", low=1)
-    rate: float = option(
-        7e-5, "learning rate of SGD, without momentum as published; this one was measured on 9x9 with --entropy 0.01, "
-        "and a gradient grows with the moves of a game", low=0.0,
+    size: int = option(19, "board size", low=MIN_SIZE, high=MAX_SIZE)
+    passes: str = option(
+        "last", "passes: last = only where nothing is left to play but own eyes, free = as the policy draws them",
+        choices=PASSES,
     )  # fmt: skip
-    entropy: float = option(0.0, "how much the entropy of a move counts beside its reward", low=0.0)
-    clip: float = option(0.0, "longest gradient; 0 = any", low=0.0)
+    pool_every: int = option(500, "updates between additions of the current weights to the opponent pool", low=1)
+    rate: float = option(
+        7e-5, "learning rate of SGD without momentum, as published; 7e-05 was measured on 9x9 with --entropy 0.01, and "
+        "gradients grow with the length of games", low=0.0,
+    )  # fmt: skip
+    entropy: float = option(0.0, "entropy bonus: weight of the policy's entropy beside the reward", low=0.0)
+    clip: float = option(0.0, "gradient clipping: largest norm; 0 = off", low=0.0)
     check_every: int = option(
-        100, "updates between matches against the start, the newest of the pool and all of it", low=1
+        100, "updates between evaluation matches: against the start, the newest opponent and the whole pool", low=1
     )
-    check_games: int = option(200, "games of each of these matches", low=2)
-    save_every: int = option(20, "updates between saves, if these take less than 20 seconds", low=1)
-    seed: int = option(1, "of all that is drawn", low=0)
+    check_games: int = option(200, "games of an evaluation match", low=2)
+    save_every: int = option(20, "updates between checkpoints; also one every 20 seconds", low=1)
+    seed: int = option(1, "random seed", low=0)
 
     def play(self, seed: int) -> BulkOptions:
         """How games of a seed are played."""

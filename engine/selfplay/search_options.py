@@ -30,76 +30,93 @@ class SearchPlayOptions(Checked):
     """How games of self-play are searched, begin and end."""
 
     heading = "Self-play"
-    size: int = option(9, "of the board", low=MIN_SIZE, high=MAX_SIZE)
+    size: int = option(9, "board size", low=MIN_SIZE, high=MAX_SIZE)
     rules: str = option(
-        "tromp-taylor", "of the game (AGZ); dead stones are not agreed on, so no territory",
+        "tromp-taylor", "rule set (AGZ); area rules only, since self-play does not agree on dead stones",
         choices=tuple(name for name, rules in RULE_SETS.items() if rules.scoring != SCORING_TERRITORY),
     )  # fmt: skip
-    visits: int = option(64, "of a full search, a kept subtree's among them; it gives a row", low=2, high=30000)
-    fast_visits: int = option(12, "of any other search, which only finds a move (KG 3.1)", low=1, high=30000)
-    full_share: float = option(0.25, "share of the searches that are full: playout caps (KG 3.1)", low=0.0, high=1.0)
+    visits: int = option(
+        64, "visits of a full search, a kept subtree's included; full searches give the training rows",
+        low=2, high=30000,
+    )  # fmt: skip
+    fast_visits: int = option(
+        12, "visits of a fast search, which gives a move and no training row (KG 3.1)", low=1, high=30000
+    )
+    full_share: float = option(0.25, "share of full searches: playout cap randomization (KG 3.1)", low=0.0, high=1.0)
     decided_share: float = option(
-        0.25, "--full-share is multiplied by this while a game is decided: its values are beyond 0.9, --resign-count "
-        "of either side in a row (after KG)", low=0.0, high=1.0,
+        0.25, "factor of --full-share in a decided game: one whose values are beyond 0.9 for --resign-count moves of "
+        "either side in a row (after KG)", low=0.0, high=1.0,
     )  # fmt: skip
     c_puct: float = option(1.1, "exploration constant of PUCT (KG)", low=0.0, high=20.0)
     fpu_reduction: float = option(
-        0.2, "how far below its parent an unvisited move is valued below the root (KG)", low=0.0, high=2.0
-    )
+        0.2, "first play urgency: value of an unvisited move below its parent's, except at the root (KG)",
+        low=0.0, high=2.0,
+    )  # fmt: skip
     score_utility: float = option(
-        0.2, "most that a lead in points, beyond the root's, adds to a move's value in PUCT, if the network has scores "
-        "(KG F)", low=0.0, high=1.0,
+        0.2, "score utility: largest addition of a lead in points, relative to the root's, to a move's value in PUCT, "
+        "for networks with a score (KG F)", low=0.0, high=1.0,
     )  # fmt: skip
     noise: float = option(0.25, "share of Dirichlet noise in a full PUCT search's root priors (AGZ)", low=0.0, high=1.0)
     concentration: float = option(
-        CONCENTRATION, "sum of the noise's parameters: 0.03 a point of 19x19 (AGZ, KG)", low=1e-3, high=1e4
+        CONCENTRATION, "total concentration of the Dirichlet noise: 0.03 a point of 19x19 (AGZ, KG)", low=1e-3, high=1e4
     )
     policy_temperature: float = option(
-        1.1, "a full search's root priors are raised to 1 / this, so that a policy does not sharpen itself without end "
-        "(KG: 1.25 at first, then 1.1)", low=0.1, high=10.0,
+        1.1, "policy temperature at the root of a full search, which keeps the policy from sharpening itself without "
+        "end (KG: 1.25 at first, then 1.1)", low=0.1, high=10.0,
     )  # fmt: skip
     forced: float = option(
-        2.0, "in a full PUCT search a visited root move gets sqrt(this * prior * visits) visits, pruned from the "
-        "target (KG 3.2); 0 = none",
+        2.0, "forced playouts: factor k of the sqrt(k * prior * visits) visits of a visited root move in a full PUCT "
+        "search, pruned from the policy target (KG 3.2); 0 = off",
         low=0.0, high=100.0,
     )  # fmt: skip
     temperature: float = option(
-        0.8, "moves are drawn by visits ** (1 / this) at first (KG); Gumbel's variables are multiplied by it",
+        0.8, "temperature of the move choice at the start of a game (KG), and scale of the Gumbel variables",
         low=0.05, high=10.0,
     )  # fmt: skip
-    final_temperature: float = option(0.2, "and by this late in the game (KG)", low=0.05, high=10.0)
-    half_life: float = option(0.0, "moves that halve the difference; 0 = the board's width (KG)", low=0.0, high=1000.0)
-    early_share: float = option(
-        0.04, "the policy alone draws the first moves: mean number as a share of the points (KG D)", low=0.0, high=1.0
+    final_temperature: float = option(
+        0.2, "final temperature of the move choice, late in a game (KG)", low=0.05, high=10.0
     )
+    half_life: float = option(
+        0.0, "half-life, in moves, of the difference between temperature and final temperature; 0 = the board's width "
+        "(KG)", low=0.0, high=1000.0,
+    )  # fmt: skip
+    early_share: float = option(
+        0.04, "mean number of opening moves drawn from the policy alone, as a share of the board's points (KG D)",
+        low=0.0, high=1.0,
+    )  # fmt: skip
     sensible: float = option(
-        0.0, "moves, as a share of the points, before which no side passes, fills an own eye or commits suicide while "
-        "there is another move; random networks pass early otherwise, and teach it (Minigo, pull request 928)",
+        0.0, "number of moves, as a share of the board's points, before which no side passes, fills an own eye or "
+        "commits suicide if it has another move; random networks would learn early passes (Minigo, pull request 928)",
         low=0.0, high=2.0,
     )  # fmt: skip
     komi: float = option(7.0, "mean komi", low=-MOST_KOMI, high=MOST_KOMI, unit="points")
-    komi_sd: float = option(1.0, "its standard deviation (KG D)", low=0.0, high=100.0, unit="points")
-    wide_komi_share: float = option(0.06, "share of the games whose komi is spread widely (KG D)", low=0.0, high=1.0)
-    wide_komi_sd: float = option(12.0, "its standard deviation there (KG D)", low=0.0, high=100.0, unit="points")
-    resign: float = option(0.0, "win rate below which a game is hopeless (AGZ); 0 = none is (KG)", low=0.0, high=0.5)
+    komi_sd: float = option(1.0, "standard deviation of komi (KG D)", low=0.0, high=100.0, unit="points")
+    wide_komi_share: float = option(0.06, "share of games with a wide range of komi (KG D)", low=0.0, high=1.0)
+    wide_komi_sd: float = option(
+        12.0, "standard deviation of komi in games with a wide range of it (KG D)", low=0.0, high=100.0, unit="points"
+    )
+    resign: float = option(
+        0.0, "win rate below which a move is hopeless (AGZ); 0 = games are played out (KG)", low=0.0, high=0.5
+    )
     resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1, high=8)
     played_out: float = option(
-        0.1, "share of the games that go on all the same, to count wrong resignations (AGZ)", low=0.0, high=1.0
+        0.1, "share of games played out without resigning, to count wrong resignations (AGZ)", low=0.0, high=1.0
     )
     surprise_weight: float = option(
-        0.5, "share of a game's weight that goes to rows by how far target and prior differ (KG)", low=0.0, high=1.0
-    )
-    keep_tree: bool = option(True, "the next search of a game goes on with its part of the tree (AGZ)")
+        0.5, "policy surprise weighting: share of a game's weight spread over its rows by the divergence of policy "
+        "target and prior (KG)", low=0.0, high=1.0,
+    )  # fmt: skip
+    keep_tree: bool = option(True, "reuse the subtree of the move played in the next search of a game (AGZ)")
     candidates: int = option(
-        0, "moves that sequential halving begins with in a full search, instead of PUCT (Gumbel: 16); 0 = PUCT",
+        0, "Gumbel search: moves that sequential halving begins with in a full search (published: 16); 0 = PUCT",
         low=0, high=1024,
     )  # fmt: skip
     sigma_scale: float = option(
-        0.5, "c_scale of Gumbel; with 1, as published, one visit is too noisy, and 0.1 hardly sharpens a policy",
+        0.5, "Gumbel search: c_scale; with 1, as published, one visit is too noisy, and 0.1 hardly sharpens a policy",
         low=0.0, high=100.0,
     )  # fmt: skip
-    limit: int = option(0, "moves after which a game is broken off and counted; 0 = twice the points", low=0)
-    seed: int = option(1, "of all that is drawn", low=0, high=2**62)
+    limit: int = option(0, "move limit, at which a game is stopped and counted; 0 = twice the board's points", low=0)
+    seed: int = option(1, "random seed", low=0, high=2**62)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,43 +26,48 @@ class ZeroOptions(Checked):
 
     heading = "The loop"
     first_rows: int = option(10_000, "rows that the network with random weights plays before any training", low=1)
-    rows: int = option(5_000, "rows that each later network plays before the next one is trained", low=1)
+    rows: int = option(5_000, "training rows of self-play between two networks", low=1)
     samples: float = option(
-        4.0, "mean number of times that a row is trained on (KG: 4, small loops at most 8)", low=0.01, high=100.0
+        4.0, "mean number of training samples per row (KG: 4, small loops at most 8)", low=0.01, high=100.0
     )
     batch: int = option(128, "positions in a training step", low=1, high=65536)
-    window: int = option(20_000, "rows up to which the training window holds all rows (KG c)", low=1)
-    window_power: float = option(0.65, "exponent of the window's growth beyond that size (KG alpha)", low=0.01, high=1)
+    window: int = option(20_000, "first size of the training window: up to it all rows are in (KG c)", low=1)
+    window_power: float = option(
+        0.65, "exponent of the training window's growth beyond its first size (KG alpha)", low=0.01, high=1
+    )
     window_slope: float = option(
-        0.4, "rows that the window then grows by for each new row (KG beta)", low=0.0, high=1.0
+        0.4, "growth of the training window for each new row beyond its first size (KG beta)", low=0.0, high=1.0
     )
     fair_komi: bool = option(True, "move the mean komi of self-play towards what its games found fair (after KG)")
     first_sensible: float = option(
-        2.0, "sensible while the network is random, so that its games are played out (Minigo)", low=0.0, high=2.0
+        2.0,
+        "value of the setting sensible while the network is random, so that its games are played out (Minigo)",
+        low=0.0,
+        high=2.0,
     )
     first_visits: float = option(
-        0.25, "share of the visits while the network is random: its searches find little, its games teach ownership",
+        0.25, "share of --visits while the network is random: its searches find little, its games teach ownership",
         low=0.0, high=1.0,
     )  # fmt: skip
     resigns: bool = option(
-        False, "resign below the value at which fewer than 5% of the games that are played out are resigned wrongly "
+        False, "resign below the value at which fewer than 5% of the played-out games would be resigned wrongly "
         "(AGZ); a resigned game has no ownership and no score, so small boards do without (KG: never)",
     )  # fmt: skip
     gate: float = option(
         0.0,
-        "share of games against the last player that a network must win to play next; 0 = no gate (AGZ: 0.55)",
+        "gate: win rate against the self-play network that a new one needs to replace it; 0 = off (AGZ: 0.55)",
         low=0.0,
         high=1.0,
     )
-    gate_games: int = option(100, "games of a network at the gate", low=2)
+    gate_games: int = option(100, "games of a gate match", low=2)
     cooldown: float = option(
         0.15, "share of --minutes at the end in which the learning rate is a tenth (KG)", low=0.0, high=1.0
     )
     side_by_side: str = option(
-        "auto", "play games of the next turn while the network is trained, with the network before; auto: on a GPU, "
-        "and with actors of Ray", choices=("auto", "on", "off"),
+        "auto", "self-play of the next turn, by the previous network, in parallel to training; auto = on a GPU and "
+        "with Ray", choices=("auto", "on", "off"),
     )  # fmt: skip
-    at_once: int = option(32, "games in a batch; two or three batches play at once", low=1, high=4096)
+    at_once: int = option(32, "batch size of self-play, in games; two or three batches run at once", low=1, high=4096)
     disk_gib: float = option(
         10.0,
         "disk space for rows; beyond it the oldest rows outside the window are deleted",
@@ -82,13 +87,16 @@ class LadderOptions(Checked):
 
     heading = "The ladder"
     ladder_share: float = option(
-        0.05, "share of the time for matches against random moves and earlier networks; 0 = none", low=0.0, high=0.9
+        0.05,
+        "share of the run's time for matches against random moves and earlier networks; 0 = none",
+        low=0.0,
+        high=0.9,
     )
     ladder_games: int = option(40, "games of a ladder match", low=2)
     ladder_visits: int = option(
-        16, "visits of the networks' searches in matches, against GNU Go too; 1 = policy only", low=1, high=30000
+        16, "visits of the networks' searches in ladder and GNU Go matches; 1 = policy only", low=1, high=30000
     )
-    gnugo_share: float = option(0.03, "share of the time for matches against GNU Go", low=0.0, high=0.9)
+    gnugo_share: float = option(0.03, "share of the run's time for matches against GNU Go", low=0.0, high=0.9)
     gnugo_games: int = option(10, "games of a match against GNU Go", low=2)
     gnugo_level: int = option(10, "level of GNU Go", low=0, high=10)
 
@@ -100,7 +108,10 @@ class NetworkShape(Checked):
     heading = "The network"
     blocks: int = option(6, "residual blocks of a new network", low=1)
     channels: int = option(64, "channels of a new network", low=1)
-    reply: int = option(1, "1 = outputs for training alone predict the opponent's reply (KG); 0 = none", low=0, high=1)
+    reply: int = option(
+        1, "opponent policy head, used in training alone, that predicts the opponent's reply (KG); 0 = none",
+        low=0, high=1,
+    )  # fmt: skip
 
 
 SHAPE = tuple(item.name for item in fields(NetworkShape))

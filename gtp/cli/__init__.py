@@ -1,7 +1,7 @@
-"""The command ``keima``: a group whose subcommands are imported only when they are called; their common style of help.
+"""The command ``keima``: a group that imports a subcommand when it is called, and the common base of all commands.
 
-Importing torch takes seconds, and a GTP client asks for our name at once; so nothing here imports more than
-click.
+This module imports nothing heavier than click, since torch takes seconds and a GTP client's first questions come at
+once.
 """
 
 import importlib
@@ -9,7 +9,9 @@ import importlib.util
 import io
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,8 +23,8 @@ FIX = "install Keima into a virtual environment of its own, or uninstall the oth
 
 
 def shadows() -> Iterator[str]:
-    """A line for each of our packages that another package of the same name shadows: the names are common words."""
-    import importlib.metadata  # Not at every start: a fifth of the time until the first answer.
+    """A message for each of our packages, all common words, that another package of the same name shadows."""
+    import importlib.metadata  # not at every start: a fifth of the time until the first answer
 
     owners = importlib.metadata.packages_distributions()
     for name in OURS:
@@ -41,8 +43,25 @@ except ImportError as error:
     sys.exit(f"keima: {'; '.join(shadows()) or error}; {FIX}")
 
 
+@contextmanager
+def one_line_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Turn ``ValueError``, ``OSError`` and some other kinds of exceptions into a message of one line."""
+    caught: tuple[type[Exception], ...] = (ValueError, OSError, *kinds)
+    try:
+        yield
+    except (click.exceptions.Exit, click.Abort, BrokenPipeError):  # click's own, of which two are RuntimeErrors
+        raise
+    except caught as error:
+        raise click.ClickException(" ".join(str(error).split())) from error
+
+
 class KeimaCommand(click.Command):
-    """A command of ``keima``."""
+    """A command of ``keima``; an error that names its cause ends it with one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See :meth:`click.Command.invoke`."""
+        with one_line_errors(RuntimeError):
+            return super().invoke(ctx)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """See :meth:`click.Command.get_help_option`."""
@@ -79,7 +98,7 @@ SUBCOMMANDS = {
 
 
 class LazyGroup(KeimaGroup):
-    """A group that knows its subcommands by name and imports the one that is called."""
+    """A group that lists its subcommands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(SUBCOMMANDS)
@@ -105,10 +124,10 @@ class LazyGroup(KeimaGroup):
 @click.version_option(__version__, prog_name="Keima", help="show the version and exit")
 def main() -> None:
     """Keima, a Go engine."""
-    # File names may not be Unicode: characters that cannot be printed are escaped.
+    # File names may not be valid Unicode: escape characters that cannot be printed.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Without a working folder relative paths fail, and torch's libraries are not found.
+    # In a deleted working folder relative paths fail and torch's libraries are not found.
     try:
         Path.cwd()
     except OSError as error:

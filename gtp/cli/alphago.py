@@ -1,6 +1,6 @@
 """``keima alphago``: AlphaGo of 2016 from games to a player and a report, by one command.
 
-Its stages are in :mod:`engine.alphago.stages`, the loop that runs them in :mod:`engine.alphago.run`.
+:mod:`engine.alphago.stages` has its stages, :mod:`engine.alphago.run` the loop over them.
 """
 
 import shlex
@@ -12,31 +12,31 @@ from rich.console import Console
 from rich.progress import TimeRemainingColumn
 
 from engine.alphago.report import PAGE, REPORT, write_report
-from engine.alphago.run import CommandFailed, Run
+from engine.alphago.run import Run
 from engine.alphago.stages import PRESETS, Plan, Stage, chosen
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.system.files import alone_in
 from gtp.cli import KeimaCommand
-from gtp.cli.arguments import PATHS, OneOf, Whole
-from gtp.cli.terminal import INTERRUPTED, one_line_errors, progress_bar, say
+from gtp.cli.arguments import DEVICE, PATHS, OneOf, Whole
+from gtp.cli.terminal import INTERRUPTED, progress_bar, say
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
-PRESET_HELP = "tour: 7x7, minutes; evening: 9x9; published: 19x19, the paper's sizes"
-GAMES_HELP = "human games to learn from, as for keima data build"
+PRESET_HELP = "preset: tour = 7x7, minutes; evening = 9x9; published = 19x19, the paper's sizes"
+GAMES_HELP = "human games to learn from: files, archives or folders"
 PROCESSES_HELP = "processes that share games and training (torchrun), one a GPU or core"
 
 
 @click.command("alphago", cls=KeimaCommand)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the run")
-@click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the preset's", help="size of the board")
+@click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the preset's", help="board size")
 @click.option("--preset", type=OneOf(tuple(PRESETS)), show_default="by --size", help=PRESET_HELP)
 @click.option("--games", type=PATHS, multiple=True, show_default="the shipped network's", help=GAMES_HELP)
-@click.option("--skip", type=OneOf(STAGES), multiple=True, help="stage to leave out")
-@click.option("--only", type=OneOf(STAGES), multiple=True, help="stage to run; the others are left out")
+@click.option("--skip", type=OneOf(STAGES), multiple=True, help="stage to skip; repeatable")
+@click.option("--only", type=OneOf(STAGES), multiple=True, help="stage to run without the others; repeatable")
 @click.option("--processes", default=1, type=Whole(1), help=PROCESSES_HELP)
-@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
-@click.option("--seed", default=1, type=Whole(0), help="seed of all that is drawn")
-@click.option("--dry-run", is_flag=True, help="print the commands of all stages, and end")
+@DEVICE
+@click.option("--seed", default=1, type=Whole(0), help="random seed")
+@click.option("--dry-run", is_flag=True, help="print the commands of all stages and exit")
 @click.pass_context
 def alphago(
     ctx: click.Context, out: Path, size: int | None, preset: str | None, games: tuple[Path, ...], skip: tuple[str, ...],
@@ -44,46 +44,45 @@ def alphago(
 ) -> None:  # fmt: skip
     """Build AlphaGo of 2016 whole, and measure what its parts are worth.
 
-    These are made as published: games, policy networks, patterns, value network. Every stage is a keima command of its
-    own, which is shown. The same command resumes a run that was stopped, even by kill -9.
+    The stages follow the paper: games, policy networks, patterns, value network. Each runs keima commands, which are
+    printed. The same command resumes a stopped run, even one that was killed.
 
     \b
         keima alphago --size 9 --out runs/alphago-9
         keima alphago --preset tour --out runs/tour
     """
     console = Console(stderr=True)
-    with one_line_errors(CommandFailed):
-        plan = Plan(out, chosen(preset, size), games, device, seed)
-        stages = [stage for stage in plan.stages() if stage.name not in skip and stage.name in (only or STAGES)]
-        # What cannot be shared is refused now, not hours later.
-        for one in (one for stage in stages for one in stage.commands):
-            one.arguments(processes)
-        if dry_run:
-            click.echo(f"cd {shlex.quote(str(out))}")
-            for stage in stages:
-                click.echo(f"# {stage.name}: {stage.what}")
-                for one in stage.commands:
-                    click.echo(f"keima {one.text}")
-            return
-        try:
-            with alone_in(out):
-                run = Run(plan)
-                for number, stage in enumerate(stages):
-                    say(
-                        console,
-                        f"stage {number + 1} of {len(stages)}, {stage.name}: {stage.what}{_left(run, stages, number)}",
-                    )
-                    _run_stage(run, stage, processes, console)
-                    say(console, f"  {stage.name} took {run.spent(stage) / 60:.1f} minutes")
-                write_report(plan, {stage.name: run.spent(stage) for stage in plan.stages()})
-                say(console, f"written: {out / REPORT}, {out / PAGE}")
-        except KeyboardInterrupt:
-            say(console, "interrupted; the same command resumes")
-            ctx.exit(INTERRUPTED)
+    plan = Plan(out, chosen(preset, size), games, device, seed)
+    stages = [stage for stage in plan.stages() if stage.name not in skip and stage.name in (only or STAGES)]
+    # A command that cannot be shared among processes is refused now, not hours later.
+    for one in (one for stage in stages for one in stage.commands):
+        one.arguments(processes)
+    if dry_run:
+        click.echo(f"cd {shlex.quote(str(out))}")
+        for stage in stages:
+            click.echo(f"# {stage.name}: {stage.what}")
+            for one in stage.commands:
+                click.echo(f"keima {one.text}")
+        return
+    try:
+        with alone_in(out):
+            run = Run(plan)
+            for number, stage in enumerate(stages):
+                say(
+                    console,
+                    f"stage {number + 1} of {len(stages)}, {stage.name}: {stage.what}{_left(run, stages, number)}",
+                )
+                _run_stage(run, stage, processes, console)
+                say(console, f"  {stage.name} took {run.spent(stage) / 60:.1f} minutes")
+            write_report(plan, {stage.name: run.spent(stage) for stage in plan.stages()})
+            say(console, f"written: {out / REPORT}, {out / PAGE}")
+    except KeyboardInterrupt:
+        say(console, "interrupted; the same command resumes")
+        ctx.exit(INTERRUPTED)
 
 
 def _run_stage(run: Run, stage: Stage, processes: int, console: Console) -> None:
-    """Run a stage; its commands are shown, and matches at once have one bar. Other commands have their own."""
+    """Run a stage and print its commands; parallel matches share a bar, other commands have their own."""
     files = [(run.plan.out / command.makes).with_name("games.jsonl") for command in stage.commands]
     with progress_bar(console, TimeRemainingColumn()) if stage.games else nullcontext() as progress:
         task = progress.add_task("games", total=stage.games) if progress else None
@@ -97,7 +96,7 @@ def _run_stage(run: Run, stage: Stage, processes: int, console: Console) -> None
 
 
 def _left(run: Run, stages: list[Stage], number: int) -> str:
-    """About how long the stages from a number on will take, by the time of those before."""
+    """The estimated time of the stages from a number on, from the time of the stages before."""
     before, after = stages[:number], stages[number:]
     spent = sum(map(run.spent, before))
     left = spent / max(1e-9, sum(stage.share for stage in before)) * sum(stage.share for stage in after)
@@ -105,7 +104,7 @@ def _left(run: Run, stages: list[Stage], number: int) -> str:
 
 
 def _about(seconds: float) -> str:
-    """A time in words, as exactly as an estimate of it deserves."""
+    """An estimated time in words, rounded."""
     if seconds < 60.0:
         return "under a minute"
     return f"about {seconds / 60:.0f} min" if seconds < 90 * 60.0 else f"about {seconds / 3600:.1f} h"

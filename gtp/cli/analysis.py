@@ -1,4 +1,4 @@
-"""``keima analysis``: KataGo's JSON analysis engine, on its command line and on ours."""
+"""``keima analysis``: KataGo's JSON analysis engine, with KataGo's command line and our options."""
 
 import os
 import queue
@@ -14,10 +14,8 @@ import click
 
 from engine import __version__
 from engine.config import SearchOptions, SessionOptions, SetupOptions
-from gtp import startup
 from gtp.cli.arguments import Whole
 from gtp.cli.options import GroupedCommand, options_of, player_from, settings_option
-from gtp.cli.play import show_bar
 from gtp.cli.settings import with_whole_paths
 from gtp.info import described
 from gtp.json.settings import AT_START, FALSE, Settings, override, read_config, read_pairs
@@ -30,20 +28,20 @@ if TYPE_CHECKING:
     from gtp.json.engine import JsonEngine
 
 STARTED = "Started, ready to begin handling requests"
-"""KataGo's words: clients wait for them"""
+"""KataGo's words, for which clients wait"""
 FAILED = 2
-"""Exit status of a start that failed; KaTrain takes 1 for a stop on request"""
+"""Exit status of a failed start; KaTrain takes 1 for a requested stop"""
 MAX_LINE = 1 << 24
-"""Bytes of a line"""
+"""Largest number of bytes of a line"""
 QUIT_S = 1.0
-"""How long ``-quit-without-waiting`` waits for the client to read the answers"""
+"""Time in which the client can read the last answers after ``-quit-without-waiting``"""
 MOST_POSITIONS = 16384
 RANDOMIZE = "nnRandomize"
-"""KataGo's setting of its network: false = no random symmetries, so that a search can be repeated"""
+"""KataGo's setting of random symmetries; false = none, so that searches are reproducible"""
 
 
 class AnalysisCommand(GroupedCommand):
-    """A command that refuses its options as KataGo does."""
+    """A command that reports wrong options as KataGo does."""
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
         try:
@@ -54,23 +52,27 @@ class AnalysisCommand(GroupedCommand):
 
 
 def _say_uncaught(reason: str) -> None:
-    """Print the reason of a failed start in KataGo's words, which its clients show."""
+    """Print the reason of a failed start in KataGo's words, which clients show."""
     print(f"Uncaught exception: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
 @click.command(cls=AnalysisCommand, context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.option("-config", "configs", multiple=True, metavar="FILE", help="KataGo's config file; repeatable")
 @click.option("-model", metavar="FILE", help="network file, same as --weights")
-@click.option("-human-model", metavar="FILE", help="ignored: human play is not imitated")
+@click.option("-human-model", metavar="FILE", help="human-play network of KataGo, which is ignored")
 @click.option(
-    "-override-config", "overrides", multiple=True, metavar="KEY=VALUE,...", help="KataGo's settings; repeatable"
+    "-override-config",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE,...",
+    help="settings in KataGo's names; repeatable",
 )
 @click.option(
     "-analysis-threads", "--at-once", type=Whole(1, MOST_POSITIONS), show_default="16, before a GPU 64",
-    help="number of positions searched in parallel, one for 16 MiB of memory at most",
+    help="number of positions searched in parallel, at most one for 16 MiB of --memory",
 )  # fmt: skip
 @click.option(
-    "-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input, drop unanswered queries"
+    "-quit-without-waiting", "quits_at_once", is_flag=True, help="drop unanswered queries at the end of input"
 )
 @click.option("--visits", default=Settings.visits, type=Whole(1), help="visits of queries without maxVisits")
 @click.version_option(__version__, "-version", "--version", prog_name="Keima", help="show the version and exit")
@@ -90,14 +92,14 @@ def analysis(
         echo '{"id":"1","moves":[],"rules":"chinese","komi":7.5,"boardXSize":9,"boardYSize":9,"maxVisits":50}' \\
           | keima analysis
 
-    The options with one dash are KataGo's, so the command lines of its clients work unchanged; settings without a
-    counterpart have no effect.
+    Options with one dash are KataGo's, so the command lines of its clients work unchanged; KataGo's settings without a
+    counterpart in Keima have no effect.
     """
     output = Output()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     if human_model:
-        print(f"keima: {human_model} is ignored: human play is not imitated", file=sys.stderr)
+        print(f"keima: human model {human_model} is ignored: Keima does not imitate human play", file=sys.stderr)
     try:
         player = player_from(ctx, config, values | {"weights": model or values["weights"]})
         log_file = with_whole_paths(player.values, Path.cwd())["log_file"]
@@ -108,7 +110,6 @@ def analysis(
         if at_once and "numAnalysisThreads" in given:
             raise ValueError("numAnalysisThreads is in the config: -analysis-threads cannot be given too")
         at_once = at_once or _count(given, "numAnalysisThreads", 0, MOST_POSITIONS)
-        startup.bar = show_bar
         sender = Sender(output, log.note if log else None)
         engine = load_engine(settings, player.network, player.setup.device, at_once, sender)
     except Exception as error:
@@ -130,7 +131,7 @@ def analysis(
 
 
 def _start_settings(settings: Settings, given: dict[str, str]) -> Settings:
-    """The settings of queries without their own: those of KataGo's config files and command line.
+    """The default settings of queries, from KataGo's config files and command line.
 
     Raises:
         ValueError: a value that its key does not accept.
@@ -143,7 +144,7 @@ def _start_settings(settings: Settings, given: dict[str, str]) -> Settings:
 
 
 def _count(given: dict[str, str], key: str, default: int, most: int) -> int:
-    """A setting that is a whole number from 1 on."""
+    """A setting that is an integer from 1 to ``most``."""
     if key not in given:
         return default
     text = given[key]
@@ -153,7 +154,7 @@ def _count(given: dict[str, str], key: str, default: int, most: int) -> int:
 
 
 def _lines() -> Iterator[str]:
-    """Lines of standard input; one that is too long is cut and answered by an error."""
+    """Lines of standard input; a line that is too long is cut, and answered by an error."""
     reader = LineReader(MAX_LINE)
     while data := read_input():
         yield from (line.decode("utf-8", "replace") for line in reader.feed(data))
@@ -163,12 +164,12 @@ def _lines() -> Iterator[str]:
 
 STATUS_UNREAD = 1
 MOST_UNREAD = 1 << 26
-"""Characters that wait for a client; with more no queries are taken, and reports during a search are left out."""
+"""Unread characters of answers up to which queries are taken and reports during searches sent"""
 
 
 def load_engine(settings: Settings, network: NetworkPath | None, device: str, at_once: int,
                 sender: "Sender") -> "JsonEngine":  # fmt: skip
-    """Load what analyses; arguments and errors as of :func:`gtp.startup.load_analysing`."""
+    """Load an engine; arguments and errors as of :func:`gtp.startup.load_analysing`."""
     loaded = load_analysing(settings.search, network, device, at_once)
     from gtp.json.engine import JsonEngine
 
@@ -176,21 +177,21 @@ def load_engine(settings: Settings, network: NetworkPath | None, device: str, at
 
 
 class Sender:
-    """Writes lines to a client; without one that reads them the process ends.
+    """Writes lines to the client in a thread of its own; the process ends when the client no longer reads.
 
-    A thread of its own writes: a client may send all its queries before it reads an answer, so reading them must not
-    wait for the answers to be read, up to ``MOST_UNREAD``.
+    A client may send all its queries before it reads an answer, so reading queries must not wait for unread answers, up
+    to ``MOST_UNREAD``.
     """
 
     def __init__(self, output: Output, log: LineLog | None = None) -> None:
         """Start the thread.
 
         Args:
-            log: told of every line, in that thread.
+            log: called with every line, in this thread.
         """
         self._output, self._log = output, log
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        """to be written; None = the end"""
+        """lines to write; None = the end"""
         self._n_unread, self._changed = 0, threading.Condition()
         self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
         self._thread.start()
@@ -201,27 +202,27 @@ class Sender:
         self._lines.put(text)
 
     def is_full(self) -> bool:
-        """Whether more waits than should. Threads: any."""
+        """Whether more than ``MOST_UNREAD`` characters are unread. Threads: any."""
         return self._n_unread > MOST_UNREAD
 
     def await_room(self) -> None:
-        """Wait until the client has read enough. Threads: any."""
+        """Wait until the sender is not full. Threads: any."""
         with self._changed:
             self._changed.wait_for(lambda: not self.is_full())
 
     def _count(self, characters: int) -> None:
-        """More characters wait, or fewer."""
+        """Add to the number of unread characters."""
         with self._changed:
             self._n_unread += characters
             self._changed.notify_all()
 
     def finish(self, timeout_s: float | None = None) -> None:
-        """Wait until all is written, at most so long; nothing may be sent any more."""
+        """Wait until all lines are written, at most ``timeout_s``; no line may be sent afterwards."""
         self._lines.put(None)
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        """The thread."""
+        """Write lines until the end; runs in the thread."""
         while (text := self._lines.get()) is not None:
             if self._log is not None:
                 self._log(OUT, text)

@@ -1,4 +1,4 @@
-"""Types of arguments and options that commands share, beside click's own."""
+"""Types of arguments, and options, that several commands share."""
 
 import math
 import os
@@ -11,17 +11,15 @@ import click
 from engine.config.declaration import bounds_text
 
 PATHS = click.Path(exists=True, path_type=Path)
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of tables")
-
-
-DEVICE = click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="print JSON instead of tables")
+DEVICE = click.option("--device", default="auto", metavar="DEVICE", help="device: auto, cpu, cuda or mps")
 
 
 def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """The callback of an option whose text a function reads, each of them where it is repeated.
+    """The callback of an option whose text, or each text of a repeatable option, is parsed by a function.
 
     Args:
-        read: raises ``ValueError`` with what it expected.
+        read: parses a text; raises ``ValueError`` with the expectation.
     """
 
     def convert(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -36,7 +34,7 @@ def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Paramet
 
 
 class NewFile(click.Path):
-    """A file to write at the end of long work: checked for write permission before."""
+    """A file that is written at the end of long work; its folder is checked for write permission before."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -51,7 +49,7 @@ class NewFile(click.Path):
 
 
 class Whole(click.IntRange):
-    """A whole number, perhaps with bounds; help shows it like the engine's own options."""
+    """An integer, perhaps with bounds; help shows it as N, in the style of the engine's options."""
 
     name = "whole number"
 
@@ -67,7 +65,7 @@ THREADS = click.option("--threads", default=0, type=Whole(0), help="CPU threads 
 
 
 class Number(click.FloatRange):
-    """A finite number, perhaps with bounds; click's ranges let NaN pass, which is neither below nor above a bound."""
+    """A finite number, perhaps with bounds; click's own ranges accept NaN, which is neither below nor above a bound."""
 
     name = "number"
 
@@ -91,7 +89,7 @@ class Number(click.FloatRange):
 
 
 class OneOf(click.Choice[str]):
-    """One of some words, without click's brackets, which would mean that it is optional."""
+    """A word out of several, shown without click's brackets, which stand for optional arguments."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """See :meth:`click.ParamType.get_metavar`."""

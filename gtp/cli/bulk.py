@@ -1,4 +1,4 @@
-"""``keima data play``, ``reached``, ``values`` and ``label``: data in bulk, with one set of options and one bar."""
+"""``keima data play``, ``reached``, ``values`` and ``label``: bulk runs with common options and a progress bar."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -46,34 +46,34 @@ from engine.train.teacher import Teacher
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import DEVICE, PATHS, THREADS, Whole, parsed
 from gtp.cli.options import Decorator, ExecutorOptions, options_of, ray_options, with_options
-from gtp.cli.terminal import bar, one_line_errors, workers_for
+from gtp.cli.terminal import bar, workers_for
 from weights import NetworkPath, files_of, find_network
 
 RESUMES = "run the same command again to resume"
 OUT = click.option("--out", required=True, type=click.Path(path_type=Path), help="output folder; a started run resumes")
 AT_ONCE = {"cpu": 64, "gpu": 512}
-"""Games in a batch, by device: on the CPU more are hardly faster, and the last of a run would take long"""
+"""Games in a batch, by device: larger batches are hardly faster on the CPU, and a run's last batch takes longer"""
 LABEL_AT_ONCE = {"cpu": 8, "gpu": 256}
-"""Positions in a batch, by device: more are hardly faster on the CPU"""
+"""Positions in a batch, by device: larger batches are hardly faster on the CPU"""
 CHUNK_TABLES, CHUNK_BATCHES = 4, 2
-"""Batches in the chunk of an actor of Ray: the last games of a chunk leave slots of the batch empty"""
+"""Batches in a chunk of a Ray actor, of games and of labels: in a chunk's last games slots of the batch are empty"""
 PARTS = 10
-"""Parts of the range of U in the report of missing positions"""
+"""Intervals of U in the report of missing positions"""
 
 
 class Bulk(NamedTuple):
-    """What a command that makes data in bulk runs with."""
+    """The machine, output folder and console of a bulk command."""
 
     out: Path
     device: torch.device
     threads: int
     """CPU threads of the networks; 0 = one a core"""
     at_once: int
-    """rows of a batch"""
+    """batch size"""
     executor: ExecutorOptions
     console: Console
     stack: ExitStack
-    """closes what the command opens"""
+    """closes the command's resources"""
 
     def say(self, *lines: str) -> None:
         """Print lines to standard error."""
@@ -81,19 +81,19 @@ class Bulk(NamedTuple):
             self.console.print(line, highlight=False)
 
     def execution(self, batches: int, job: Job, files: Mapping[str, Path]) -> Execution | None:
-        """The job for actors of Ray, in chunks of this number of batches; None = this process works."""
+        """The execution of a job by Ray actors, in chunks of this number of batches; None = in this process."""
         if not self.executor.ray:
             return None
         return Execution(self.executor.open(self.stack, batches * self.at_once), job, files)
 
     def run(self, total: int, count: Callable[[], int], stop: Callable[[], None],
             run: Callable[[Callable[[], None]], None]) -> None:  # fmt: skip
-        """Run with a bar; Ctrl-C and SIGTERM stop the run, and everything is kept.
+        """Run with a bar; Ctrl-C and SIGTERM stop the run, which can be resumed.
 
         Args:
-            count: the finished part of the total.
+            count: returns the finished part of the total.
             stop: stops the run soon.
-            run: called with a function that it calls now and then.
+            run: does the work; it calls its argument at intervals to update the bar.
         """
         columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())
         with StopOnSignal(stop), bar(self.console, *columns) as progress:
@@ -110,11 +110,11 @@ class Bulk(NamedTuple):
 
 
 def bulk_options(at_once: Mapping[str, int], what: str) -> Decorator:
-    """Decorator: ``--out`` and the options of the machine, which the command gets as ``bulk``, a :class:`Bulk`.
+    """Decorator: ``--out`` and the machine's options, which the command gets as ``bulk``, a :class:`Bulk`.
 
     Args:
         at_once: default of ``--at-once``, by device.
-        what: the rows of a batch.
+        what: unit of the batch size, in the plural.
     """
     usual = f"{at_once['cpu']} on the CPU, {at_once['gpu']} on a GPU"
     size_option = click.option("--at-once", "batch", type=Whole(1), show_default=usual, help=f"batch size, in {what}")
@@ -124,7 +124,7 @@ def bulk_options(at_once: Mapping[str, int], what: str) -> Decorator:
         def command(
             out: Path, device: str, threads: int, batch: int | None, executor: ExecutorOptions, **rest: Any
         ) -> Any:
-            with one_line_errors(RuntimeError), ExitStack() as stack:
+            with ExitStack() as stack:
                 chosen = choose_device(device)
                 size = batch or at_once["cpu" if chosen.type == "cpu" else "gpu"]
                 return function(bulk=Bulk(out, chosen, threads, size, executor, Console(stderr=True), stack), **rest)
@@ -135,17 +135,17 @@ def bulk_options(at_once: Mapping[str, int], what: str) -> Decorator:
 
 
 def share(metavar: str, read: Callable[[str], Any], *default: str, text: str, usual: str = "") -> dict[str, Any]:
-    """The settings of an option ``WHAT=SHARE``, which is repeatable; a missing share is 1.
+    """Arguments of :func:`click.option` for a repeatable option ``WHAT=SHARE``; a missing share is 1.
 
     Args:
-        usual: the default in words; empty = as given.
+        usual: the default in words; empty = ``default``.
     """
     callback = parsed(partial(parse_share, read=read))
     return {"multiple": True, "callback": callback, "metavar": metavar, "default": default, "help": text,
             "show_default": usual or True}  # fmt: skip
 
 
-def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def distribution_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: ``--rules``, ``--komi`` and ``--temperature``, which the command gets as ``distribution``."""
 
     @wraps(function)
@@ -153,7 +153,7 @@ def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(distribution=GameDistribution(rules, komi, temperature), **rest)
 
     options: tuple[Decorator, ...] = (
-        click.option("--rules", **share("NAME=SHARE", rules_from, "chinese", text="rules (docs/rules.md)")),
+        click.option("--rules", **share("NAME=SHARE", rules_from, "chinese", text="rule set (docs/rules.md)")),
         click.option("--komi", **share(
             "KOMI=SHARE", read_komi, "usual",
             text="komi: usual (7 or 7.5 by area, a point less by territory), a number, or a range: 5.5..9.5",
@@ -164,7 +164,7 @@ def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def identity(path: NetworkPath, name: str) -> dict[str, str]:
-    """A network in the record of the data that it made: its name and the SHA-256 of its file, or of both files."""
+    """A network in the record of its data: its name, and the SHA-256 of its file or files."""
     digest = hashlib.sha256()
     for file in files_of(path):
         digest.update(file.read_bytes())
@@ -172,9 +172,9 @@ def identity(path: NetworkPath, name: str) -> dict[str, str]:
 
 
 def play_in_bulk(bulk: Bulk, plan: Plan, names: Sequence[str], wanted: int, counts_positions: bool = False) -> BulkPlay:
-    """Load networks and play a number of games of a plan, or of their positions, with a bar.
+    """Load networks and play a number of games or positions of a plan, with a bar.
 
-    Each process that torchrun started plays its part; the first one prints.
+    Each process that torchrun started plays its share; the first one prints.
     """
     ranks, device = find_ranks(bulk.device)
     bulk.console.quiet |= not ranks.is_first
@@ -186,7 +186,7 @@ def play_in_bulk(bulk: Bulk, plan: Plan, names: Sequence[str], wanted: int, coun
         paths = files_of(path)
         networks.append(tuple(f"{number}{k}-{one.name}" for k, one in enumerate(paths)))
         files |= dict(zip(networks[-1], paths, strict=True))
-        # With Ray the networks of this process only tell their shapes.
+        # With Ray, this process needs the networks' shapes alone.
         loaded = load_network(path, "cpu" if bulk.executor.ray else device, sample_inputs)
         server = InferenceServer(loaded, threads=bulk.threads or own_cores(), max_batch=bulk.at_once)
         servers.append(bulk.stack.enter_context(server))
@@ -208,7 +208,7 @@ def play_in_bulk(bulk: Bulk, plan: Plan, names: Sequence[str], wanted: int, coun
 @click.option("--openings", type=PATHS, multiple=True, show_default="the empty board",
               help="shards of games to take openings from")  # fmt: skip
 @click.option("--opening-moves", default=0, type=Whole(0), help="moves of each opening; 0 = all")
-@variety_options
+@distribution_options
 @options_of(BulkOptions)
 @bulk_options(AT_ONCE, "games")
 def play_command(
@@ -217,9 +217,9 @@ def play_command(
 ) -> None:  # fmt: skip
     """Let the policy of NETWORK play games without search, against itself or another network.
 
-    Moves are drawn from the policy. Two networks play every opening twice, with colors swapped. A stopped run resumes
-    when the same command is given again. Processes that torchrun starts share the games:
-    torchrun --nproc-per-node GPUS --no-python -- keima ...
+    Moves are drawn from the policy. Two networks play every opening twice, with colors swapped. The same command
+    resumes a stopped run. Processes that torchrun starts share the games: torchrun --nproc-per-node GPUS --no-python --
+    keima data play ...
 
     \b
         keima data play default --size 9 --games 20000 --out games-9
@@ -241,7 +241,7 @@ def play_command(
     if facts["played_out"]:
         wrong = facts["wrongly_resigned"]
         bulk.say(
-            f"{facts['played_out']:,} were played to the end although one side could have resigned; resigning would "
+            f"{facts['played_out']:,} games were played out although one side could have resigned; resigning would "
             f"have been wrong in {wrong:,} ({wrong / facts['played_out']:.1%})"
         )
 
@@ -261,9 +261,9 @@ def reached_command(
 ) -> None:
     """Let NETWORK play games against itself by search, and keep positions of its search trees.
 
-    Positions of games alone do not teach a network to evaluate the weak moves that a search tries. The shards hold
-    games that lead to one position each: label them with a stronger network, and train on those labels beside others.
-    By default most moves are drawn from the policy, so that the positions come from many games, few of each.
+    Positions of games alone do not teach a network to evaluate the weak moves that a search tries. Each game of the
+    shards leads to one position: label these with a stronger network, and train on the labels beside others. By default
+    most moves are drawn from the policy, so that the positions come from many games, few of each.
 
     \b
         keima data reached default --size 9 --positions 200000 --out reached-9
@@ -274,7 +274,7 @@ def reached_command(
 
 
 def _play_positions(bulk: Bulk, plan: Plan, network: str, positions: int) -> None:
-    """Play games until they hold a number of positions, and say how many there are."""
+    """Play games until they give a number of positions, and print the number."""
     play = play_in_bulk(bulk, plan, (network,), positions, counts_positions=True)
     bulk.say(f"{play.positions():,} positions of {play.games:,} games", *([RESUMES] if play.is_stopped else []))
 
@@ -284,19 +284,19 @@ def _play_positions(bulk: Bulk, plan: Plan, network: str, positions: int) -> Non
 @click.argument("rl")
 @click.option("--positions", default=100_000, type=Whole(1), help="number of positions")
 @click.option("--whole-games", is_flag=True, help="keep all positions of games that RL plays alone, for comparison")
-@click.option("--latest", default=0, type=Whole(0), help="largest U; 0 = 450 on 19x19, in proportion")
-@variety_options
+@click.option("--latest", default=0, type=Whole(0), help="largest U; 0 = 450 on 19x19, scaled by the board's points")
+@distribution_options
 @options_of(BulkOptions, "size", "passes", "dead_stones", "limit", "games_per_shard", "seed")
 @bulk_options(AT_ONCE, "games")
 def values_command(
     bulk: Bulk, sl: str, rl: str, positions: int, whole_games: bool, latest: int, distribution: GameDistribution,
     **rest: float | str,
 ) -> None:  # fmt: skip
-    """Make positions for a value network as AlphaGo's were made: one a game.
+    """Make positions for a value network by AlphaGo's method: one a game.
 
     The policy SL plays the moves before a ply U, drawn uniformly; move U is random; the policy RL plays the rest, and
-    the position after the random move is kept with the result. With --whole-games RL plays all moves and every
-    position is kept, as for the comparison in the paper: train on them with --positions-per-game 0.
+    the position after the random move is kept with the result. With --whole-games RL plays all moves and every position
+    is kept, as for the comparison in the paper: train on these with --positions-per-game 0.
 
     \b
         keima data values alphago-9-sl rl-9/network.safetensors --size 9 --positions 500000 --out values-9
@@ -332,7 +332,7 @@ def values_command(
 @click.option("--self-play", **share(
     "SIZE=SHARE", read_size, text="board sizes of games that the network plays against itself without search"
 ))  # fmt: skip
-@variety_options
+@distribution_options
 @options_of(LabelOptions)
 @bulk_options(LABEL_AT_ONCE, "positions")
 def label_command(
@@ -341,9 +341,9 @@ def label_command(
 ) -> None:  # fmt: skip
     """Let a network evaluate positions, and write its outputs as labels to train on.
 
-    SOURCES are shards of games, SGF files, archives, or folders of such. A share is the part of a kind among all
-    positions: --self-play 9=2 --self-play 19=1 means two positions on 9x9 for each on 19x19. A stopped run resumes when
-    the same command is given again.
+    SOURCES are shards of games, SGF files, archives, or folders of these. Shares weight the kinds of positions:
+    --self-play 9=2 --self-play 19=1 means two positions on 9x9 for each on 19x19. The same command resumes a stopped
+    run.
 
     \b
         keima data label games/train --network teacher.bin.gz --out labels --recorded 19=1 --self-play 9=2
@@ -355,7 +355,7 @@ def label_command(
     path = find_network(network)
     bulk.stack.enter_context(alone_in(bulk.out))
     shards = _game_shards(sources, bulk.out, bulk.console)
-    # With Ray the network of this process only tells its shape.
+    # With Ray, this process needs the network's shape alone.
     teacher = Teacher(load_network(path, "cpu" if bulk.executor.ray else bulk.device), bulk.threads, bulk.at_once)
     bulk.stack.callback(teacher.close)
     labelling = Labelling(teacher, options, shards, identity(path, teacher.spec.name), bulk.out)
@@ -368,14 +368,14 @@ def label_command(
     bulk.run(positions, lambda: labelling.positions, labelling.stop, run)
     bulk.say(*(f"{count:,} positions of {kind}" for kind, count in labelling.counts.items()))
     if labelling.positions < positions:
-        bulk.say("the games hold no more positions" if labelling.is_exhausted else RESUMES)
+        bulk.say("the games have no more positions" if labelling.is_exhausted else RESUMES)
 
 
 def _game_shards(sources: tuple[Path, ...], out: Path, console: Console) -> list[Path]:
-    """Shards of games as they are; if there are other sources, all are packed into ``games`` of the output first.
+    """The shards of sources; if a source is not a shard, all are first packed into the folder ``games`` of the output.
 
     Raises:
-        ValueError: a path is missing or holds no games, or ``games`` was packed from other paths.
+        ValueError: a path is missing or has no games, or ``games`` was packed from other paths; one line.
     """
     if all(map(_is_packed, sources)):
         return shard_files(sources, None)
@@ -391,19 +391,19 @@ def _game_shards(sources: tuple[Path, ...], out: Path, console: Console) -> list
             build(options, folder, lambda found: None, lambda done, total: None)
     packed = [source["path"] for source in read_manifest(folder)["sources"]]
     if packed != [str(path) for path in sources]:
-        raise ValueError(f"{folder}: packed from {', '.join(packed)}; for other games, name another --out")
+        raise ValueError(f"{folder}: packed from {', '.join(packed)}; choose another --out for other games")
     return shard_files([folder], None)
 
 
 def _is_packed(path: Path) -> bool:
-    """Whether all games at a path lie in shards that can be read where they are."""
+    """Whether all games at a path are in shards."""
     if not path.is_dir():
         return path.name.endswith(SHARD_FILE)
     return any(any(folder.glob(f"*{SHARD_FILE}")) for folder in (path, path / "train")) and not holds_records(path)
 
 
 def _held_out(sources: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The shards to measure on that lie in folders made by ``keima data build``, wherever below the sources."""
+    """The validation and test shards in folders of ``keima data build`` at any depth below the sources."""
     found = [manifest.parent for path in sources if path.is_dir() for manifest in path.rglob(MANIFEST)]
     built = [folder for folder in found if (folder / "train").is_dir()]
     return tuple(file for folder in built for file in sorted(folder.glob(f"*{SHARD_FILE}")))

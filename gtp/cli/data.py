@@ -1,4 +1,4 @@
-"""``keima data build`` and ``keima data show``: game files to shards, and what is in shards."""
+"""``keima data build`` and ``keima data show``: shards from game files, and statistics of shards."""
 
 import json
 from concurrent.futures.process import BrokenProcessPool
@@ -21,12 +21,12 @@ from gtp.cli import KeimaGroup
 from gtp.cli.arguments import AS_JSON, PATHS, Whole
 from gtp.cli.bulk import label_command, play_command, reached_command, values_command
 from gtp.cli.options import options_from, options_of
-from gtp.cli.terminal import INTERRUPTED, bar, one_line_errors, workers_for
+from gtp.cli.terminal import INTERRUPTED, bar, workers_for
 
 FEW_GAMES = 10
-"""Fewest held-out games; metrics of fewer mean nothing"""
+"""Smallest number of held-out games for metrics"""
 NAMED_PROBLEMS = 20
-"""Problems in full on standard error; the others are counted"""
+"""Number of unreadable files that are printed; further ones are counted"""
 
 
 @click.group(cls=KeimaGroup)
@@ -42,15 +42,16 @@ def data() -> None:
 @options_of(Filters)
 @click.option("--komi", type=(float, float), metavar="LEAST MOST", help="range of komi, such as 5.5 7.5")
 @options_of(BuildOptions)
-@click.option("--workers", type=Whole(0), default=0, help="processes that read; 0 = one a core")
+@click.option("--workers", type=Whole(0), default=0, help="worker processes; 0 = one a core")
 @AS_JSON
 @click.pass_context
 def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, as_json: bool, **given: Any) -> None:
     """Make shards of training games from SOURCES.
 
-    A source is an SGF file (of one game or many), a zip or tar archive, a packed shard, or a folder of such with all
-    folders below it. Unreadable files are named, counted and skipped. Games equal up to the eight symmetries are kept
-    once, and games with the same first 40 moves go to the same split, so training and validation never share a game.
+    A source is an SGF file (of one game or many), a zip or tar archive, a packed shard, or a folder of these, which is
+    searched at any depth. Unreadable files are named, counted and skipped. Games equal up to the eight symmetries are
+    kept once, and games with the same first 40 moves go to the same split, so training and validation never share a
+    game.
 
     \b
         keima data build KGS-2019.zip my-games/ --out games --min-rank 6d --min-moves 60
@@ -58,10 +59,9 @@ def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, a
     """
     given |= {"sources": sources, "workers": given["workers"] or workers_for(sources)}
     try:
-        with one_line_errors():
-            manifest = _build(options_from(BuildOptions, given | {"filters": options_from(Filters, given)}), out)
+        manifest = _build(options_from(BuildOptions, given | {"filters": options_from(Filters, given)}), out)
     except BrokenProcessPool as error:
-        raise click.ClickException("a process that reads was killed; try fewer --workers") from error
+        raise click.ClickException("a worker process was killed; try fewer --workers") from error
     except KeyboardInterrupt:
         click.echo("interrupted; nothing was written", err=True)
         ctx.exit(INTERRUPTED)
@@ -69,11 +69,11 @@ def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, a
         click.echo(json.dumps(manifest, ensure_ascii=False))
     else:
         _show_build(manifest, out)
-    _say_what_is_too_little(manifest)
+    _warn_of_small_splits(manifest)
 
 
 def _build(options: BuildOptions, out: Path) -> dict[str, Any]:
-    """:func:`engine.records.shards.build` with progress and problems on standard error."""
+    """Call :func:`engine.records.shards.build` with progress and problems on standard error."""
     texts = (TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.fields[note]}"))
     console = Console(stderr=True)
     games = problems = 0
@@ -98,7 +98,7 @@ def _build(options: BuildOptions, out: Path) -> dict[str, Any]:
 
 
 def _show_build(manifest: dict[str, Any], out: Path) -> None:
-    """Print the numbers of games: read, removed and written."""
+    """Print the numbers of games read, removed and written."""
     table = Table(Column("source", overflow="fold"), "files", "games", "unreadable", "after filters")
     for source in manifest["sources"]:
         table.add_row(*(str(source[name]) for name in ("path", "files", "games", "unreadable", "kept")))
@@ -116,7 +116,7 @@ def _show_build(manifest: dict[str, Any], out: Path) -> None:
     console.print(f"written: {out}", markup=False, highlight=False)
 
 
-def _say_what_is_too_little(manifest: dict[str, Any]) -> None:
+def _warn_of_small_splits(manifest: dict[str, Any]) -> None:
     """Warn of validation and test splits with too few games."""
     for name in SPLITS[1:]:
         share, games = manifest["split"][f"{name}_share"], manifest["games"][name]
@@ -142,15 +142,14 @@ def show_command(path: Path, as_json: bool) -> None:
 
     The shards of a folder from `keima data build` are first checked against its manifest.
     """
-    # One shard in memory at a time.
+    # Only one shard is in memory at a time.
     found: dict[str, dict[str, Any]] = {}
-    with one_line_errors():
-        if path.is_dir() and (path / MANIFEST).exists():
-            verify(path)
-        for file in every_shard_file(path):
-            name = next((split for split in SPLITS if file.name.startswith(split)), file.name)
-            facts = overview(read_games(file))
-            found[name] = added(found[name], facts) if name in found else facts
+    if path.is_dir() and (path / MANIFEST).exists():
+        verify(path)
+    for file in every_shard_file(path):
+        name = next((split for split in SPLITS if file.name.startswith(split)), file.name)
+        facts = overview(read_games(file))
+        found[name] = added(found[name], facts) if name in found else facts
     order = {name: number for number, name in enumerate(SPLITS)}
     found = {name: found[name] for name in sorted(found, key=lambda name: (order.get(name, len(order)), name))}
     if as_json:

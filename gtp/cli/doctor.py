@@ -1,7 +1,7 @@
-"""``keima doctor``: checks of all that play needs on this machine, with a fix for each problem.
+"""``keima doctor``: checks of an installation, with a fix for each problem.
 
-Each check is a generator of findings; its exception is a finding too. Heavy modules are imported inside the checks,
-since these look for broken installations.
+A check is a generator of findings; its exception is a finding too. Heavy modules are imported inside the checks, which
+must report broken installations.
 """
 
 import importlib.metadata
@@ -23,13 +23,11 @@ from engine import __version__
 from engine.config import PlayOptions, SetupOptions
 from engine.nets.files.header import expected_input
 from engine.system.files import sha256_of
-from gtp import startup
 from gtp.cli import FIX, HOME, OURS, KeimaCommand, shadows
 from gtp.cli.arguments import AS_JSON
 from gtp.cli.options import options_of, player_from, settings_option
 from gtp.cli.settings import read_settings
-from gtp.cli.terminal import compile_ahead, compile_bar
-from gtp.startup import PlayerSettings, calm_openmp, load_player
+from gtp.startup import PlayerSettings, calm_openmp, compile_ahead, load_player
 from weights import FOLDER, NetworkPath, entries, files_of, find_network, players
 
 WELL, NOTE, WRONG = "well", "note", "WRONG"
@@ -37,9 +35,9 @@ PACKAGES = ("torch", "numba", "numpy", "safetensors", "sgfmill", "click", "rich"
 INSTALL = "install again: pip install -c constraints.txt . in a virtual environment"
 SEARCH_S = 2.0
 SLOW = 20.0
-"""Visits a second below which something is probably wrong"""
+"""Speed, in visits a second, below which something is probably wrong"""
 WIDTH = 100
-"""Widest table"""
+"""Largest width of the table"""
 
 
 class Finding(NamedTuple):
@@ -47,14 +45,14 @@ class Finding(NamedTuple):
 
     what: str
     verdict: str
-    """``WELL``; ``NOTE`` = it plays, but could play better; ``WRONG``"""
+    """``WELL``; ``NOTE`` = play works, but could be better; ``WRONG``"""
     text: str
     fix: str = ""
     """how to fix it"""
 
 
 def judged(what: str, text: str, is_well: bool, fix: str, otherwise: str = WRONG) -> Finding:
-    """The finding of a check that has passed, or has not."""
+    """The finding of a check that has passed or failed."""
     return Finding(what, WELL, text) if is_well else Finding(what, otherwise, text, fix)
 
 
@@ -72,7 +70,6 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
     Checks versions, conflicting packages, devices, the kernel cache, the settings file and the network, compares the
     network's outputs with float32 on the CPU, and searches for two seconds. Exit status 1 if something is wrong.
     """
-    startup.bar = compile_bar
     calm_openmp()
     network = None
     checks: list[Check] = [_versions, _packages, _devices, _kernels, partial(_settings_file, config)]
@@ -81,14 +78,14 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
         player = player_from(ctx, config, values | {"weights": weights, "device": device, "size": size})
         network = player.network
     except ValueError as error:
-        told = Finding("network", WRONG, str(error))
-        checks.append(lambda: iter([told]))
+        failed = Finding("network", WRONG, str(error))
+        checks.append(lambda: iter([failed]))
     else:
         for file in files_of(network):
             checks += [partial(_file, file), partial(_self_test, file, device)]
         settings = PlayerSettings(player.setup, PlayOptions(seconds=SEARCH_S), player.search, network)
         checks.append(partial(_search, settings))
-    # First and alone, since it shows a bar.
+    # First, since it shows a bar of its own.
     found = list(_guarded(partial(_compiled, network))) if network else []
     with Console(stderr=True).status("looking"):
         found += [finding for check in checks for finding in _guarded(check)]
@@ -100,7 +97,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
 
 
 def _guarded(check: Check) -> Iterator[Finding]:
-    """A check's findings; its exception is one of them."""
+    """The findings of a check, whose exception becomes a finding."""
     name = (check.func if isinstance(check, partial) else check).__name__.strip("_").replace("_", " ")
     try:
         yield from check()
@@ -156,7 +153,7 @@ def _compiled(network: NetworkPath) -> Iterator[Finding]:
         return
     compile_ahead(expected.encoder)
     seconds = time.perf_counter() - begin
-    # Networks with another input have kernels of their own.
+    # Each encoder has kernels of its own.
     files = {name: FOLDER / entry.file for name, entry in entries().items()}
     shipped = {name: expected_input(files.get(name) or find_network(name)) for name in (*files, *players())}
     alike = [name for name, one in shipped.items() if one and one.encoder == expected.encoder]
@@ -164,7 +161,7 @@ def _compiled(network: NetworkPath) -> Iterator[Finding]:
     text = f"compiled in {seconds:.0f} s" if seconds >= 1.0 else "compiled"
     text += f" for the input {expected.encoder}" + (f" ({', '.join(alike)})" if alike else "")
     if waiting:
-        text += f"; not yet for {', '.join(waiting)}: these compile some more when they start"
+        text += f"; not yet for {', '.join(waiting)}, which compile more kernels at their first start"
     yield Finding("kernels", WELL, text)
 
 
@@ -196,7 +193,7 @@ def _self_test(path: Path, device: str) -> Iterator[Finding]:
     for chosen in choose_devices(device):
         playing = [check for check in verify(model, spec, [chosen], sample_inputs) if check.plays]
         if not playing:
-            yield Finding(f"self-test {chosen}", WRONG, "computes the network wrongly: the CPU is used instead", fix)
+            yield Finding(f"self-test {chosen}", WRONG, "wrong outputs of the network: the CPU is used instead", fix)
         for check in playing:
             errors = ", ".join(f"{head} {error:.2g}" for head, error in check.errors.items())
             text = f"{check.dtype} against plain float32: {errors} at most"
@@ -220,7 +217,7 @@ def _search(settings: PlayerSettings) -> Iterator[Finding]:
 
 
 def _show(found: list[Finding]) -> None:
-    """For people."""
+    """Print the findings as a table, then their fixes."""
     table = Table(box=None, show_header=False, pad_edge=False)
     for _ in Finding._fields[:3]:
         table.add_column(overflow="fold")

@@ -35,7 +35,7 @@ from gtp.cli import KeimaGroup
 from gtp.cli.arguments import AS_JSON, DEVICE, PATHS, OneOf, Whole
 from gtp.cli.bulk import AT_ONCE
 from gtp.cli.patterns import KINDS, evaluate_command
-from gtp.cli.terminal import bar, new_table, one_line_errors, tell, workers_for
+from gtp.cli.terminal import bar, new_table, say, show_text, workers_for
 from weights import PATTERNS, find_network, find_patterns
 
 METRICS = {
@@ -58,12 +58,12 @@ ERRORS = {
 }
 GAME_COLUMNS = 10
 LONGEST = 1000
-"""A stage that ends later is open"""
+"""Move number beyond which a stage has no end"""
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
 
 
 class EvaluateGroup(KeimaGroup):
-    """``evaluate rollout DATA``, ``evaluate tree DATA``, or ``evaluate NETWORK DATA``."""
+    """The group ``evaluate rollout|tree DATA``; any other first word is a network: ``evaluate NETWORK DATA``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((word for word in args if not word.startswith("-")), None)
@@ -87,19 +87,19 @@ def evaluate() -> None:
 @click.option("--positions", default=50000, type=Whole(1),
               help="number of positions, a fixed sample of all games")  # fmt: skip
 @click.option("--symmetries", default="1", type=OneOf(("1", "8")),
-              help="number of symmetries; 8 = also the mean of all eight")  # fmt: skip
+              help="number of symmetries; 8 = the mean of all eight too")  # fmt: skip
 @click.option("--rollouts", default=0, type=Whole(0), metavar="POSITIONS",
-              help="also compare the value with 10, 100 and 1,000 rollouts on this number of positions; about a "
-              "quarter of a second each on a core")  # fmt: skip
+              help="number of positions on which the value is compared with 10, 100 and 1,000 rollouts; some 0.25 "
+              "seconds a position on a core")  # fmt: skip
 @click.option("--policy", "policies", multiple=True, metavar="[NAME=]POLICY",
               help="policy of 100 rollouts to compare the value with: uniform, rollout (the shipped one), its file "
               "(.npz) or a policy network; repeatable")  # fmt: skip
 @click.option("--beside", "others", multiple=True, metavar="[NAME=]NETWORK",
               help="another network to compare the value with; repeatable")  # fmt: skip
 @click.option("--game", default=0, type=Whole(0), metavar="K",
-              help="also show the value of each position of game K, counted from 1")  # fmt: skip
+              help="number of a game, from 1, whose value is shown at each position; 0 = none")  # fmt: skip
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder for plots (PNG)")
-@click.option("--labels", type=PATHS, help="shard of labels: also compare value, score and ownership by board size")
+@click.option("--labels", type=PATHS, help="shard of labels to compare value, score and ownership with, by board size")
 @DEVICE
 @AS_JSON
 def evaluate_named(
@@ -108,12 +108,12 @@ def evaluate_named(
 ) -> None:  # fmt: skip
     """Measure how well NETWORK predicts the moves and the results of the games of DATA.
 
-    DATA is a packed shard (.npz.xz), an SGF file, a zip or tar archive, or a folder of such.
+    DATA is a packed shard (.npz.xz), an SGF file, a zip or tar archive, or a folder of these.
 
-    To measure the strength of its policy, use keima match with keima gtp --policy-only.
+    keima match with keima gtp --policy-only measures the playing strength of a policy.
     """
     wanted = Wanted(positions, int(symmetries), rollouts, game)
-    with one_line_errors(RuntimeError), ExitStack() as shown:
+    with ExitStack() as shown:
         if plots:
             check_plots(plots)
         if policies and not rollouts:
@@ -139,20 +139,20 @@ def evaluate_named(
     if as_json:
         click.echo(json.dumps(report))
         return
-    tell(f"{loaded.spec.name} on {data.name}: {report['positions']:,} positions")
+    show_text(f"{loaded.spec.name} on {data.name}: {report['positions']:,} positions")
     if report["skipped_games"]:
-        tell(f"{report['skipped_games']:,} games skipped: the network does not play their board size")
+        show_text(f"{report['skipped_games']:,} games skipped: the network does not play their board size")
     for heading, table in tables_of(report):
-        tell(f"\n{heading}", table)
+        show_text(f"\n{heading}", table)
     for path in drawn:
-        tell(f"drawn: {path}")
+        show_text(f"drawn: {path}")
 
 
 def _named(texts: tuple[str, ...]) -> dict[str, str]:
-    """The values of an option by name: ``NAME=VALUE``, or ``VALUE``, which is then its own name.
+    """Name -> value, from texts ``NAME=VALUE``, or ``VALUE`` with itself as the name.
 
     Raises:
-        ValueError: a name that is used twice, or that is a column of reports.
+        ValueError: a name that is used twice, or that is a column of reports; one line.
     """
     named: dict[str, str] = {}
     for text in texts:
@@ -160,7 +160,7 @@ def _named(texts: tuple[str, ...]) -> dict[str, str]:
         if not equals or Path(text).exists():
             name, what = text, text
         if not name or name in OWN_NAMES or name in named:
-            raise ValueError(f"{text!r}: expected NAME={what}, with a name of its own")
+            raise ValueError(f"{text!r}: expected NAME={what}, with an unused name")
         named[name] = what
     return named
 
@@ -173,12 +173,12 @@ def _with_value(network: Network) -> Network:
 
 
 def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
-    """Values by rollouts of a policy: ``uniform``, a rollout policy or a policy network.
+    """An estimator of values by rollouts of a policy: ``uniform``, a rollout policy or a policy network.
 
     Args:
         sizes: int64[G]: board sizes of the games.
     Raises:
-        ValueError: no such policy; one line.
+        ValueError: no such policy, or it does not play these sizes; one line.
     """
     if text == "uniform" or text in PATTERNS or text.endswith(".npz"):
         tables = None if text == "uniform" else load_rollout(find_patterns(text))
@@ -201,10 +201,10 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
 
 
 def _read(data: Path, console: Console) -> Games:
-    """The games of a shard, or all that can be read of an SGF file, an archive or a folder.
+    """The games of a shard, or all readable games of an SGF file, an archive or a folder.
 
     Raises:
-        ValueError: there are none.
+        ValueError: no game could be read; one line.
     """
     if data.name.casefold().endswith(SHARD_FILE):
         return read_games(data)
@@ -214,12 +214,11 @@ def _read(data: Path, console: Console) -> Games:
         for found in gather([data], EVERY_GAME, 0, workers_for([data])):
             parts += [] if found.games is None else [found.games]
             problems += found.problems
-    told = ": ".join(problems[0]) if problems else "there are none"
+    first = ": ".join(problems[0]) if problems else "there are none"
     if not parts:
-        raise ValueError(f"{data}: no game could be read; {told}")
+        raise ValueError(f"{data}: no game could be read; {first}")
     if problems:
-        text = f"{len(problems):,} files or games could not be read and are skipped, the first: {told}"
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        say(console, f"{len(problems):,} files or games could not be read and are skipped, the first: {first}")
     return join(parts)
 
 
@@ -244,7 +243,7 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
 
 
 def _metrics(report: dict[str, Any]) -> Table:
-    """Policy and value by stage, with and without the ensemble."""
+    """Metrics of policy and value by stage, for one symmetry and for the mean of all."""
     several = report["symmetries"] > 1
     spans = [f"from {first}" if last > LONGEST else f"{first}-{last - 1}" for _, first, last in STAGES]
     stages = [f"{stage}\n{span}" for (stage, _, _), span in zip(STAGES, spans, strict=True)]
@@ -273,7 +272,7 @@ def _calibration(report: dict[str, Any]) -> Table:
 
 
 def _by_move(report: dict[str, Any]) -> Table:
-    """The value through the game, beside rollouts on some of the positions."""
+    """Value metrics by moves played, beside those of rollouts on some of the positions."""
     whole, rolled = report.get("by_move", []), report.get("rollouts", {"by_move": []})
     total = report | {"by_move": whole, "positions": sum(row["positions"] for row in whole)}
     names = {"positions": "rolled\nout", "network": "network"} | {str(count): f"{count:,}" for count in COUNTS}
@@ -284,10 +283,10 @@ def _by_move(report: dict[str, Any]) -> Table:
 
 
 def _ranges(sides: Iterable[tuple[dict[str, Any], dict[str, str]]]) -> Table:
-    """Metrics side by side: a row for each range of moves, then one for all moves.
+    """A table of metrics: a row for each range of moves, then one for all moves.
 
     Args:
-        sides: totals with their rows as ``by_move``, and the headings of the metrics.
+        sides: groups of columns: totals with their rows in ``by_move``, and metric -> heading.
     """
     sides = [(total, names) for total, names in sides if total["by_move"]]
     forms = {"positions": "{:,}", "value_accuracy": "{:.1%}"}
@@ -307,7 +306,7 @@ def _ranges(sides: Iterable[tuple[dict[str, Any], dict[str, str]]]) -> Table:
 
 
 def _labels(report: dict[str, Any]) -> Table:
-    """Agreement with a teacher by board size."""
+    """Agreement with a teacher's labels by board size."""
     sizes = sorted({int(name.partition("/")[2]) for name in report if name.partition("/")[2].isdigit()})
     table = new_table("", *(f"{size}x{size}" for size in sizes))
     for name, (words, form) in LABEL_METRICS.items():

@@ -1,11 +1,11 @@
-"""Decorators for click commands: the engine's options from the command line and the settings file, and Ray's."""
+"""Decorators for click commands: the engine's options, the settings file and Ray's options."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import Field, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_origin
 
 import click
 from click.core import ParameterSource
@@ -29,7 +29,7 @@ UNITS = {"s": "SECONDS", "min": "MINUTES", "MiB": "MIB", "GiB": "GIB", "points":
 
 
 def _reader(item: Field[Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """The callback that parses the text of an option; values of a settings file are parsed already."""
+    """The callback that parses an option's text; values from a settings file are parsed already."""
 
     def read(value: Any) -> Any:
         name = item.metadata["flag"] or key_of(item.name)
@@ -53,7 +53,7 @@ class GroupedOption(click.Option):
         self.bounds = bounds
 
     def get_help_extra(self, ctx: click.Context) -> "OptionHelpExtra":
-        """See :meth:`click.Option.get_help_extra`: the range stands behind the default, as of click's own ranges."""
+        """See :meth:`click.Option.get_help_extra`; adds the range behind the default, as click does for its ranges."""
         extra = super().get_help_extra(ctx)
         if self.bounds:
             extra["range"] = self.bounds
@@ -76,12 +76,12 @@ class GroupedCommand(KeimaCommand):
 def options_of(
     kind: type, *names: str, defaults: Mapping[str, Any] | None = None, hidden: Collection[str] = ()
 ) -> Decorator:
-    """Decorator: one command-line option for each field of an options class, or for some, with help, unit and range.
+    """Decorator: a command-line option for each field of an options class, or for the named ones.
 
     A switch ``--NAME`` is switched off by ``--no-NAME``.
 
     Args:
-        defaults: those that differ from the declared ones.
+        defaults: defaults that differ from the declared ones.
         hidden: names of options that help does not list.
     """
     listed = [(heading, item) for heading, items in sections(kind) for item in items if not names or item.name in names]
@@ -92,7 +92,7 @@ def options_of(
             default, wanted = (defaults or {}).get(item.name, item.default), type_of(item)
             about: dict[str, Any] = {"type": click.UNPROCESSED, "callback": _reader(item)}
             if wanted is bool:
-                # Both ways, since a settings file may have switched it on.
+                # A settings file may have switched it on.
                 flag, about = f"{flag}/--no-{flag[2:]}", {}
             else:
                 unit = item.metadata["unit"]
@@ -100,11 +100,11 @@ def options_of(
                 about["bounds"] = bounds_text(item.metadata["low"], item.metadata["high"])
             # Choices are shown as the option's value, ranges behind its default.
             text = help_text(item).removesuffix(f"; {range_text(item)}")
-            # Help itself says what a default without a text of its own, such as "any", means.
-            is_told = default != "" and (not item.metadata["read"] or bool(default))
+            # An empty default, or the 0 of an option with a reader, is not a text that could be typed.
+            is_shown = default != "" and (not item.metadata["read"] or bool(default))
             function = click.option(
-                flag, item.name, cls=GroupedOption, heading=heading, default=default, show_default=is_told,
-                help=text, hidden=item.name in hidden, multiple=item.type is not wanted, **about,
+                flag, item.name, cls=GroupedOption, heading=heading, default=default, show_default=is_shown,
+                help=text, hidden=item.name in hidden, multiple=get_origin(item.type) is tuple, **about,
             )(function)  # fmt: skip
         return refusing(REMOVED, removed)(function) if kind is SearchOptions and not names else function
 
@@ -119,10 +119,10 @@ def with_options(function: Callable[..., Any], options: Sequence[Decorator]) -> 
 
 
 def refusing(names: Iterable[str], said: Callable[[str], str]) -> Decorator:
-    """Decorator: options of earlier versions, each answered in one line.
+    """Decorator: hidden options of earlier versions, each refused with a message.
 
     Args:
-        said: makes the line of a name as it was typed, without its dashes.
+        said: makes the message from the option's name without dashes.
     """
 
     def refuse(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -132,7 +132,7 @@ def refusing(names: Iterable[str], said: Callable[[str], str]) -> Decorator:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
             if all(f"--{key_of(name)}" not in made.opts for made in getattr(function, "__click_params__", ())):
-                # With a value or without, as some were switches.
+                # Takes a value or none, as some were switches.
                 option = click.option(f"--{key_of(name)}", f"--no-{key_of(name)}", hidden=True, expose_value=False,
                                       callback=refuse, is_flag=False, flag_value="")  # fmt: skip
                 function = option(function)
@@ -142,9 +142,9 @@ def refusing(names: Iterable[str], said: Callable[[str], str]) -> Decorator:
 
 
 def settings_option(*kinds: type) -> Decorator:
-    """Decorator: ``--config``, the settings file whose values replace the defaults of some options classes.
+    """Decorator: ``--config``, the settings file whose values replace the defaults of these options classes.
 
-    The command gets its path as ``config``; None = settings files are switched off. The user's own may not exist.
+    The command gets the file's path as ``config``; None = no settings file is read. The user's own may not exist.
     """
     names = {item.name for kind in kinds for item in fields(kind)}
 
@@ -159,25 +159,21 @@ def settings_option(*kinds: type) -> Decorator:
         context.default_map = {name: value for name, value in values.items() if name in names}
         return path
 
-    # Eager: read before any other option looks for its default.
+    # Eager: read before other options get their defaults.
     return click.option(
-        "--config",
-        callback=read,
-        is_eager=True,
-        metavar="FILE",
+        "--config", callback=read, is_eager=True, metavar="FILE",
         show_default=f"${CONFIG_VARIABLE}, else the user's own",
-        help=f"settings file (docs/settings.md); {NO_FILE} = none",
-    )
+        help=f"settings file (docs/settings.md); {NO_FILE} = read no settings file",
+    )  # fmt: skip
 
 
 def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
-    """An options object of the values that belong to it; what is missing has its default.
+    """An options object from those values that are its fields; missing ones have their defaults.
 
     Raises:
         ValueError: a value is out of range.
     """
-    # mypy knows a dataclass when it sees one, but cannot be told that a class variable is one.
-    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # a TypeVar cannot be bound to dataclasses
     return kind(**{name: value for name, value in values.items() if name in names})
 
 
@@ -189,15 +185,15 @@ class Player(NamedTuple):
     setup: SetupOptions
     search: SearchOptions
     network: NetworkPath | None
-    """a network's file, or two; None = rollouts alone"""
+    """file of the network, or of policy and value network; None = rollouts alone"""
 
 
 def player_from(context: click.Context, config: Path | None, values: Mapping[str, Any]) -> Player:
-    """The player of a command's options; a shipped player's settings apply unless a user's option overrides them.
+    """The player of a command's options; a shipped player's settings replace defaults, not options that the user gives.
 
     Args:
-        config: the settings file in force.
-        values: also those of options that the command does not have, from its settings file.
+        config: path of the settings file.
+        values: the command's options, and perhaps others from the settings file.
     Raises:
         ValueError: a value is out of range, or the network or the player's file cannot be used; one line.
     """
@@ -213,27 +209,28 @@ def player_from(context: click.Context, config: Path | None, values: Mapping[str
     try:
         network = None if setup.weights == NO_NETWORK else find_network(setup.weights)
     except ValueError as error:
-        is_of_file = context.get_parameter_source("weights") is ParameterSource.DEFAULT_MAP
-        if is_of_file and (context.default_map or {})["weights"] == setup.weights:
+        is_from_file = context.get_parameter_source("weights") is ParameterSource.DEFAULT_MAP
+        if is_from_file and (context.default_map or {})["weights"] == setup.weights:
             raise ValueError(f"{config}: weights: {error}") from error
         raise
     return Player(values, setup, search, network)
 
 
 class ExecutorOptions(NamedTuple):
-    """The executor that a command's options ask for."""
+    """The executor of a command's options."""
 
     ray: str | None
     """address of a Ray cluster; None = this process"""
     actors: int
+    """number of actors; 0 = one a GPU, or one a core without GPUs"""
 
     def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> "Executor":
         """The actors of Ray, which ``stack`` closes.
 
         Args:
-            chunk: pieces of work in a chunk.
-            at_once: chunks that an actor works on in parallel.
-            waiting: further chunks in an actor's queue.
+            chunk: number of jobs in a chunk.
+            at_once: number of chunks that an actor runs in parallel.
+            waiting: number of further chunks in an actor's queue.
         Raises:
             ValueError: Ray is not installed; one line.
         """
@@ -254,17 +251,10 @@ def ray_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def command(*, ray: str | None, actors: int, **rest: Any) -> Any:
         return function(executor=ExecutorOptions(ray, actors), **rest)
 
+    address_help = "address of a Ray cluster to run on; local = Ray on this machine"
+    actors_help = "number of Ray actors; 0 = one a GPU, or one a CPU core without GPUs"
     options = (
-        click.option(
-            "--ray",
-            metavar="ADDRESS",
-            help="address of the Ray cluster whose actors do the work; local = Ray on this machine",
-        ),
-        click.option(
-            "--actors",
-            default=0,
-            type=Whole(0),
-            help="number of Ray actors; 0 = one a GPU, or one a CPU core without GPUs",
-        ),
+        click.option("--ray", metavar="ADDRESS", help=address_help),
+        click.option("--actors", default=0, type=Whole(0), help=actors_help),
     )
     return with_options(command, options)

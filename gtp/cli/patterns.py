@@ -1,4 +1,4 @@
-"""``keima train rollout|tree`` and ``keima evaluate rollout|tree``: the pattern policies, from games to metrics."""
+"""``keima train rollout|tree`` and ``keima evaluate rollout|tree``: training and metrics of the pattern policies."""
 
 import json
 from collections.abc import Iterable
@@ -24,13 +24,13 @@ from engine.train.pattern_learning import (
 )
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import AS_JSON, PATHS, Number, Whole
-from gtp.cli.terminal import bar, one_line_errors
+from gtp.cli.terminal import bar
 from weights import find_patterns
 
 BOARD = click.option("--size", default=19, type=Whole(MIN_SIZE, MAX_SIZE), help="board size of the games")
 KINDS = {
     "rollout": "the fast policy of rollouts",
-    "tree": "the tree policy, which gives placeholder priors",
+    "tree": "the tree policy of placeholder priors",
 }
 
 
@@ -52,14 +52,13 @@ def train_command(kind: str) -> click.Command:
         games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, temperature: float,
         size: int, seed: int,
     ) -> None:  # fmt: skip
-        with one_line_errors():
-            files = shard_files(games, validation)[: shards or None]
-            if not out.absolute().parent.is_dir():
-                raise ValueError(f"{out}: folder {out.absolute().parent} does not exist")
-            held_out = _read(validation, size)
-            model = _learn(kind, files, rate, size, seed).at(temperature)
-            metrics = evaluate_patterns(held_out, unfold(model.words), model.theta).as_dict()
-            save_patterns(out, model._replace(record=model.record | {"validation": metrics}))
+        files = shard_files(games, validation)[: shards or None]
+        if not out.absolute().parent.is_dir():
+            raise ValueError(f"{out}: folder {out.absolute().parent} does not exist")
+        held_out = _read(validation, size)
+        model = _learn(kind, files, rate, size, seed).at(temperature)
+        metrics = evaluate_patterns(held_out, unfold(model.words), model.theta).as_dict()
+        save_patterns(out, model._replace(record=model.record | {"validation": metrics}))
         _show(metrics)
 
     return command
@@ -76,11 +75,10 @@ def evaluate_command(kind: str) -> click.Command:
     @BOARD
     @AS_JSON
     def command(data: Path, patterns: str | None, positions: int, size: int, as_json: bool) -> None:
-        with one_line_errors():
-            model = load_patterns(find_patterns(patterns or kind))
-            if model.kind != kind:
-                raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
-            metrics = evaluate_patterns(_read(data, size), unfold(model.words), model.theta, positions).as_dict()
+        model = load_patterns(find_patterns(patterns or kind))
+        if model.kind != kind:
+            raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
+        metrics = evaluate_patterns(_read(data, size), unfold(model.words), model.theta, positions).as_dict()
         if as_json:
             click.echo(json.dumps(metrics))
         else:
@@ -90,12 +88,12 @@ def evaluate_command(kind: str) -> click.Command:
 
 
 def _read(path: Path, size: int) -> Games:
-    """The games of a shard to learn patterns from: of one board size, from the empty board, Black first.
+    """The games of a shard with one board size that begin on the empty board with Black.
 
-    Games with one usable position are skipped: their other moves are not to be learnt.
+    Games with a single position to use are skipped, since their other moves must not be learnt.
 
     Raises:
-        ValueError: there are none.
+        ValueError: no such game; one line.
     """
     games = read_games(path)
     plain = games.starts_even() & (games.size == size) & (games.position < 0)
@@ -105,7 +103,7 @@ def _read(path: Path, size: int) -> Games:
 
 
 def _learn(kind: str, files: list[Path], rate: float, size: int, seed: int) -> PatternModel:
-    """Count, choose the vocabulary, learn from every game once."""
+    """Count patterns, choose the vocabulary, and learn from every game once."""
     with bar(Console(stderr=True)) as progress:
         shards, counts = [_read(path, size) for path in files], Counts()
         n_games = sum(len(games.size) for games in shards)
@@ -113,7 +111,7 @@ def _learn(kind: str, files: list[Path], rate: float, size: int, seed: int) -> P
         _advance(progress, "counting patterns, games", steps, n_games)
         words = choose_vocabulary(counts, kind == "tree")
         if words.is_tree != (kind == "tree"):
-            raise ValueError("no diamond was played often enough in these games to learn a tree policy")
+            raise ValueError("these games have no diamond pattern that is frequent enough for a tree policy")
         del counts
         numbers = unfold(words)
         theta, squares = np.zeros(words.starts[-1], np.float32), np.full(words.starts[-1], FIRST_SQUARE)
@@ -131,10 +129,10 @@ def _learn_shards(
     shards: list[Games], random: np.random.Generator, numbers: Numbers, theta: np.ndarray, squares: np.ndarray,
     rates: np.ndarray,
 ) -> Iterable[None]:  # fmt: skip
-    """Learn from the games of all shards, each shard's in random order; theta and squares (float32[W]) are changed.
+    """Learn from all shards, each shard's games in random order; changes theta and squares (float32[W]).
 
     Args:
-        rates: float64[games], one learning rate a game.
+        rates: float64[games]: learning rates.
     """
     done = 0
     for games in shards:
@@ -144,7 +142,7 @@ def _learn_shards(
 
 
 def _advance(progress: Progress, title: str, steps: Iterable[None], total: int) -> None:
-    """Run an iterable to its end under a bar; the console is told every hundred steps."""
+    """Exhaust an iterable under a bar, which is updated every hundred steps."""
     task = progress.add_task(title, total=total)
     for n, _ in enumerate(steps):
         if n % 100 == 99:

@@ -1,4 +1,4 @@
-"""``keima gtp``: options and settings to a player, and the conversation with a GTP client."""
+"""``keima gtp``: a player from options and settings, and its session with a GTP client."""
 
 import os
 import sys
@@ -13,7 +13,6 @@ from click.core import ParameterSource
 
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
-from gtp import startup
 from gtp.cli.options import GroupedCommand, options_from, options_of, player_from, settings_option
 from gtp.cli.settings import KINDS, render, user_file, with_whole_paths
 from gtp.commands import COMMANDS
@@ -40,7 +39,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
 
     The client's clock limits the time of a move; without a clock --seconds and --visits do.
     """
-    # The context's object is a loader of networks (engine.play.factory.Loader) of tests; None = the usual one.
+    # Tests pass a loader of networks (engine.play.factory.Loader) as the context's object.
     if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:
@@ -48,7 +47,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
         values = with_whole_paths(player.values, Path.cwd())
         play = options_from(PlayOptions, values)
         if print_config:
-            # As bytes: TOML is UTF-8 in any locale.
+            # Bytes, since TOML is UTF-8 in any locale.
             click.echo(render(values).encode(), nl=False)
             return
         output = Output()
@@ -59,7 +58,6 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
         greet()
     if ctx.default_map:
         print(f"settings from {config}", file=sys.stderr)
-    startup.bar = show_bar
     editor = line_editor(_history_file())
     settings = PlayerSettings(player.setup, play, player.search, player.network, ctx.obj)
     status = converse(settings, output, log, values["name"], editor.read if editor else read_input)
@@ -67,26 +65,19 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
         editor.close()
     if log:
         log.note(OWN, f"process {os.getpid()} ended with status {status}")
-    # Threads that import, compile or wait for input must not delay the exit, nor crash in it.
+    # Threads that import, compile or wait for input must neither delay the exit nor crash in it.
     os._exit(status)
 
 
-def show_bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
-    """A bar while kernels are compiled; rich is imported only then."""
-    from gtp.cli.terminal import compile_bar
-
-    compile_bar(counts, finished)
-
-
 def _history_file() -> Path | None:
-    """The file of typed lines, beside the user's own settings; None = the user has no home folder."""
+    """The file of typed lines, beside the user's own settings file; None = no home folder."""
     with suppress(RuntimeError):
         return user_file().with_name(HISTORY)
     return None
 
 
 def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
-    """Whether an option was given on the command line, or in the same place as another one."""
+    """Whether an option is given on the command line, or from the same source as another option."""
     source = ctx.get_parameter_source(name)
     return source in (ParameterSource.COMMANDLINE, ctx.get_parameter_source(other))
 
@@ -94,7 +85,7 @@ def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
 def converse(
     settings: PlayerSettings, output: Output, log: Log | None, name: str, read: Callable[[], bytes] = read_input
 ) -> int:
-    """Speak GTP while the player is being loaded, and then with it; returns the exit status.
+    """Run a session, which begins while the player is being loaded; returns the exit status.
 
     Args:
         read: as for :class:`gtp.session.Session`.
@@ -105,10 +96,10 @@ def converse(
     def load() -> None:
         try:
             host.provide(load_player(settings, host.begin))
-            # KataGo's words: LizGoban asks for nothing before it has read them.
+            # KataGo's words, for which LizGoban waits.
             print(f"Keima {__version__}: GTP ready", file=sys.stderr, flush=True)
         except Exception as error:
-            # A ValueError about a setting explains itself; anything else is a fault of ours or of the machine.
+            # A ValueError names a wrong setting; any other exception is a bug or a problem of the machine.
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             session.fail(kind + " ".join(str(error).split()))
 

@@ -1,7 +1,8 @@
-"""``keima review``: games analysed move by move, and what people and their programs read of it."""
+"""``keima review``: analyses of games move by move, as pages, SGF, JSON and pictures."""
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,25 +21,23 @@ from engine.insight.review.writing import INDEX, Entry, Wanted, write_index, wri
 from engine.pictures.drawing import check_png
 from engine.system.executor import StopOnSignal
 from engine.system.files import alone_in
-from gtp import startup
 from gtp.cli.arguments import PATHS, Number, Whole, parsed
 from gtp.cli.bulk import RESUMES, identity
 from gtp.cli.options import GroupedCommand, Player, options_of, player_from, settings_option
-from gtp.cli.play import show_bar
-from gtp.cli.terminal import INTERRUPTED, bar, one_line_errors
+from gtp.cli.terminal import INTERRUPTED, bar, say
 from gtp.startup import load_analysing
 from weights import files_of
 
 KEPT = ".analysis"
-"""Folder of what has been analysed, in the folder of reviews"""
+"""Folder of analyses in the folder of reviews"""
 VISITS = 100
 
 
 def thresholds_of(text: str) -> tuple[float, ...]:
-    """Where the kinds of moves begin, as five numbers with commas between.
+    """The smallest losses of the five move classes, from numbers separated by commas.
 
     Raises:
-        ValueError: not five, or they do not rise.
+        ValueError: not five rising numbers.
     """
     try:
         values = tuple(float(part) for part in text.split(","))
@@ -47,7 +46,7 @@ def thresholds_of(text: str) -> tuple[float, ...]:
     count = len(KINDS) - 1
     rises = all(0 < low <= high < math.inf for low, high in pairwise(values))
     if len(values) != count or not rises:
-        raise ValueError(f"expected {count} losses in points that rise, as 0.2,0.6,1.2,4,10, not {text!r}")
+        raise ValueError(f"thresholds {text!r}, expected {count} rising losses in points such as 0.2,0.6,1.2,4,10")
     return values
 
 
@@ -58,13 +57,13 @@ def thresholds_of(text: str) -> tuple[float, ...]:
 @click.option("--seconds", default=0.0, type=Number(0, 86400), metavar="SECONDS", help="time a position; 0 = no limit")
 @click.option("--thresholds", callback=parsed(thresholds_of), metavar="A,B,C,D,E",
               show_default=",".join(f"{lost:g}" for lost in THRESHOLDS["points"]),
-              help=f"points lost from which a move counts as {', '.join(KINDS[1:])}")  # fmt: skip
+              help=f"smallest losses, in points, of the move classes {', '.join(KINDS[1:])}")  # fmt: skip
 @click.option("--lines", default=1, type=Whole(0, 5), help="variations in the SGF for each mistake")
 @click.option("--katrain/--no-katrain", default=True,
-              help="analyses in the SGF for KaTrain to load; most of the file's size")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="also write all numbers as NAME.json")
-@click.option("--svg", is_flag=True, help="also write graphs and diagrams as NAME-PART.svg")
-@click.option("--png", is_flag=True, help="also write graphs and diagrams as NAME-PART.png; needs matplotlib")
+              help="analyses in the SGF for KaTrain, most of the file's size")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="write all numbers as NAME.json too")
+@click.option("--svg", is_flag=True, help="write graphs and diagrams as NAME-PART.svg too")
+@click.option("--png", is_flag=True, help="write graphs and diagrams as NAME-PART.png too; needs matplotlib")
 @settings_option(SearchOptions, SetupOptions)
 @options_of(SetupOptions, "weights", "device", "rules", "komi")
 @options_of(SearchOptions)
@@ -76,48 +75,44 @@ def review(
 ) -> None:  # fmt: skip
     """Review games: say what each move cost and what was better.
 
-    Every position is analysed. GAMES are SGF files, archives, or folders of such. Each game gets a page for the browser
-    and an SGF file with graphs, marks, comments and variations; several games get an index. A stopped review resumes
-    when the same command is given again.
+    Every position is analysed. GAMES are SGF files, archives, or folders of these. Each game gets a page for the
+    browser and an SGF file with graphs, marks, comments and variations; several games get an index. The same command
+    resumes a stopped review.
 
     \b
         keima review my-game.sgf --out reviews
         keima review games/ --out reviews --visits 400 --json
     """
     console = Console(stderr=True, highlight=False)
-    with one_line_errors(RuntimeError):
-        if png:
-            check_png()
-        means_visits = VISITS if visits is None and not seconds else visits or 0
-        wanted = Wanted(as_json, svg, png, lines, katrain)
-        player = player_from(ctx, config, values)
-        names = "+".join(file.name.split(".")[0] for file in files_of(player.network))
-        means = Means(names, means_visits, seconds)
-        refused: list[str] = []
+    if png:
+        check_png()
+    means_visits = VISITS if visits is None and not seconds else visits or 0
+    wanted = Wanted(as_json, svg, png, lines, katrain)
+    player = player_from(ctx, config, values)
+    names = "+".join(file.name.split(".")[0] for file in files_of(player.network))
+    means = Means(names, means_visits, seconds)
+    refused: list[str] = []
 
-        def refuse(name: str, problem: str) -> None:
-            refused.append(name)
-            console.print(f"{name}: {problem}", markup=False, soft_wrap=True)
+    def refuse(name: str, problem: str) -> None:
+        refused.append(name)
+        say(console, f"{name}: {problem}")
 
-        with console.status("reading games"):
-            found = list(sources(games, out, refuse))
-        for source in found:
-            if source.record.unknown_rules:
-                problem = (
-                    f"no rules are called {source.record.unknown_rules!r}: reviewed under {player.setup.rules} rules"
-                )
-                console.print(f"{source.name}: {problem}", markup=False, soft_wrap=True)
-        if not found:
-            raise click.ClickException("there is no game to review")
-        run = Run(out, found, means, wanted, thresholds, player)
-        startup.bar = show_bar
-        with alone_in(out / KEPT):
-            loaded = load_analysing(player.search, player.network, player.setup.device)
-            running = Running(loaded.analyses, player.search, means, loaded.at_once)
-            try:
-                is_finished = run.analyse(running, console)
-            finally:
-                loaded.analyses.close()
+    with console.status("reading games"):
+        found = list(sources(games, out, refuse))
+    for source in found:
+        if source.record.unknown_rules:
+            rules = f"unknown rules {source.record.unknown_rules!r}: reviewed under {player.setup.rules} rules"
+            say(console, f"{source.name}: {rules}")
+    if not found:
+        raise click.ClickException("no game to review, expected SGF files, archives or folders of these")
+    run = Run(out, found, means, wanted, thresholds, player)
+    with alone_in(out / KEPT):
+        loaded = load_analysing(player.search, player.network, player.setup.device)
+        running = Running(loaded.analyses, player.search, means, loaded.at_once)
+        try:
+            is_finished = run.analyse(running, console)
+        finally:
+            loaded.analyses.close()
     for path in run.pages:
         click.echo(path)
     if not is_finished:
@@ -127,65 +122,64 @@ def review(
         ctx.exit(1)
 
 
+@dataclass
 class Run:
-    """All games of one command."""
+    """The reviews of one command's games."""
 
-    def __init__(
-        self, out: Path, found: list[Source], means: Means, wanted: Wanted, thresholds: tuple[float, ...] | None,
-        player: Player,
-    ) -> None:  # fmt: skip
-        """Ready to :meth:`analyse`.
-
-        Args:
-            thresholds: losses where kinds of moves begin; None = the usual ones.
-            player: its rules and komi are those of games without any.
-        """
-        self._out, self._found, self._means, self._wanted, self._thresholds = out, found, means, wanted, thresholds
-        self._player = player
-        self._fingerprint = identity(player.network, "")["sha256"] if player.network else ""
-        self._entries: list[Entry] = []
-        self._done = 0
+    out: Path
+    found: list[Source]
+    means: Means
+    wanted: Wanted
+    thresholds: tuple[float, ...] | None
+    """smallest losses of the move classes; None = the defaults"""
+    player: Player
+    """gives the rules and komi of games without any"""
+    entries: list[Entry] = field(default_factory=list)
+    """reviews for the index"""
+    done: int = 0
+    """number of positions analysed"""
 
     def analyse(self, running: Running, console: Console) -> bool:
-        """Analyse with a bar, and write each game once it is finished; returns whether all were."""
-        total = sum(len(source.record.moves) + 1 for source in self._found)
+        """Analyse with a bar, and write each review when its game is finished; returns whether all are."""
+        total = sum(len(source.record.moves) + 1 for source in self.found)
         columns = (MofNCompleteColumn(), TextColumn("positions"), TimeElapsedColumn(), TimeRemainingColumn())
         with StopOnSignal(running.stop), bar(console, *columns, disable=not console.is_terminal) as progress:
             task = progress.add_task("reviewing", total=total)
 
             def count() -> None:
-                self._done += 1
-                progress.update(task, completed=self._done)
+                self.done += 1
+                progress.update(task, completed=self.done)
 
             def finish(work: Work) -> None:
                 self._finish(work)
-                progress.update(task, completed=self._done)
+                progress.update(task, completed=self.done)
                 if not console.is_terminal:
-                    console.print(f"{work.name}: {self._done} of {total} positions", markup=False)
+                    say(console, f"{work.name}: {self.done} of {total} positions")
 
             is_finished = running.run(self._works(), count, finish)
-        if len(self._found) > 1:
-            write_index(self._out, self._entries)
+        if len(self.found) > 1:
+            write_index(self.out, self.entries)
         return is_finished
 
     @property
     def pages(self) -> list[Path]:
-        """The pages to open."""
-        return [self._out / INDEX] if len(self._found) > 1 else [self._out / entry.page for entry in self._entries]
+        """The index, or the page of the only game."""
+        return [self.out / INDEX] if len(self.found) > 1 else [self.out / entry.page for entry in self.entries]
 
     def _works(self) -> Iterator[Work]:
-        """The games, each replayed when its turn comes."""
-        setup = self._player.setup
-        for source in self._found:
+        """The games, each replayed when it is needed."""
+        setup, network = self.player.setup, self.player.network
+        fingerprint = identity(network, "")["sha256"] if network else ""
+        for source in self.found:
             game = game_to_review(source.record, rules_from(setup.rules), setup.komi)
-            subject = subject_of(game, self._means, self._fingerprint, self._player.search)
-            work = Work(source.name, game, self._out / KEPT, subject)
-            self._done += len(work.game.positions) - len(work.missing)
+            subject = subject_of(game, self.means, fingerprint, self.player.search)
+            work = Work(source.name, game, self.out / KEPT, subject)
+            self.done += len(work.game.positions) - len(work.missing)
             yield work
 
     def _finish(self, work: Work) -> None:
         """Write a game's review."""
         work.close()
-        made = review_of(work.name, work.game, work.turns, self._means, self._thresholds)
-        source = next(source for source in self._found if source.name == work.name)
-        self._entries.append(write_review(self._out, made, source.tree(), self._wanted))
+        made = review_of(work.name, work.game, work.turns, self.means, self.thresholds)
+        source = next(source for source in self.found if source.name == work.name)
+        self.entries.append(write_review(self.out, made, source.tree(), self.wanted))

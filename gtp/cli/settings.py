@@ -1,13 +1,13 @@
 """The settings file ``keima.toml``: every option of ``keima gtp`` by its name on the command line, without the dashes.
 
-It is flat, since one line should be enough to change one thing::
+The file is flat, so that one line changes one option::
 
     weights = "small"
     ponder = true
     resign-below = -0.95
 
-Start at :func:`chosen_file` and :func:`read_settings`. Only files that were named, and the user's own, are read: other
-programs start the engine in any folder, and a file of that name there may belong to another user.
+Start at :func:`chosen_file` and :func:`read_settings`. Only a named file or the user's own is read: other programs
+start the engine in any folder, where a file of this name may belong to another user.
 """
 
 import os
@@ -30,15 +30,15 @@ from weights import anchored
 CONFIG_VARIABLE = "KEIMA_CONFIG"
 FILE_NAME = "keima.toml"
 NO_FILE = "none"
-"""In place of a file: no settings file is read, not even the user's own"""
+"""In place of a file: no settings file is read, the user's own neither"""
 MOST_BYTES = 1 << 20
-"""Largest settings file; the TOML parser takes seconds, and many times the memory, for larger ones"""
+"""Largest settings file; the TOML parser takes seconds and much memory for larger ones"""
 KINDS = (SetupOptions, PlayOptions, SearchOptions, SessionOptions)
 """Options classes in the order of the file"""
 
 
 def _one_line(name: str) -> None:
-    """Refuse a name that a reply cannot hold."""
+    """Refuse a name that is not a line of printable text, as replies need it."""
     if not (name.strip() and name.isprintable()):
         raise ValueError(f"name is {shown(name)}, expected a line of text")
 
@@ -48,7 +48,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {"rules": rules_named, "komi": twic
 WIDTH = 100
 """Columns of a comment"""
 Sections = Sequence[tuple[str, Sequence[Field[Any]]]]
-"""Options under headings, as a settings file has them"""
+"""Options under headings, in the order of a settings file"""
 SECTIONS: Sections = [section for kind in KINDS for section in sections(kind)]
 TITLE = (
     "Settings of Keima. Every option is optional; the command line overrides this file.",
@@ -67,7 +67,7 @@ def chosen_file(named: str | None) -> Path | None:
     Returns:
         Path | None: None = settings files are switched off; only the user's own may be missing.
     Raises:
-        ValueError: a file that was named does not exist.
+        ValueError: the named file does not exist.
     """
     text = named or os.environ.get(CONFIG_VARIABLE)
     if text == NO_FILE:
@@ -88,7 +88,7 @@ def read_settings(path: Path, known: Sections = SECTIONS) -> dict[str, Any]:
     """The options that a settings file sets, by their names in Python; empty if the file does not exist.
 
     Args:
-        known: the options that it may set.
+        known: options that the file may set.
     Raises:
         ValueError: the file cannot be read, is not TOML, or has an unknown key or a value out of range: one line
             naming the file, the key, its value and the expectation.
@@ -97,7 +97,7 @@ def read_settings(path: Path, known: Sections = SECTIONS) -> dict[str, Any]:
     items = {key_of(item.name): item for _, section in known for item in section}
     for key, value in _toml_of(path).items():
         if gone := removed(key):
-            # A complete file of an earlier version names every option and must not keep the engine from starting.
+            # A complete file of an earlier version contains every option, and must not prevent the start.
             print(f"{path}: {gone}", file=sys.stderr)
             continue
         item = items.get(key)
@@ -115,7 +115,7 @@ def _text_of(path: Path) -> str:
     """The text of a settings file; empty if it does not exist.
 
     Raises:
-        ValueError: it is unreadable, too large or not in the encoding that it begins with.
+        ValueError: the file cannot be read, is too large, or is neither UTF-8 nor UTF-16; one line.
     """
     try:
         with path.open("rb") as file:
@@ -139,20 +139,20 @@ def _toml_of(path: Path) -> dict[str, Any]:
     text = _text_of(path)
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # Besides TOML's own errors, integers of thousands of digits.
+    except (ValueError, RecursionError) as error:  # ValueErrors beside TOML's own: integers of thousands of digits
         raise ValueError(f"{path}: not valid TOML ({error})") from error
 
 
 def _expected(key: str, known: Iterable[str]) -> str:
-    """The closest option to an unknown key, for messages."""
-    import difflib  # Not at every start.
+    """For messages: the option most similar to an unknown key."""
+    import difflib  # not at every start
 
     close = difflib.get_close_matches(key_of(key), known, 1)
     return f"did you mean {close[0]}?" if close else "expected an option without its dashes"
 
 
 def well_formed(item: Field[Any], value: Any) -> Any:
-    """A value that passes its option's validator in :data:`CHECKS`.
+    """The value, checked by its option's validator in :data:`CHECKS`.
 
     Raises:
         ValueError: unknown rules, or a komi that is not in half points; one line.
@@ -163,19 +163,19 @@ def well_formed(item: Field[Any], value: Any) -> Any:
 
 
 def with_whole_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Options with the files that they name as absolute paths.
+    """Options with absolute paths of files.
 
     Args:
-        folder: the base of relative paths.
+        folder: base of relative paths.
     Raises:
-        ValueError: a path that cannot be looked up.
+        ValueError: a path cannot be resolved; one line.
     """
     values = dict(values)
     for name in ("weights", "patterns"):
         if name in values:
             values[name] = anchored(values[name], folder)
     if values.get("log_file"):
-        # Keeps a "~" without a home folder as it is.
+        # Without a home folder, a "~" stays.
         values["log_file"] = str(folder / os.path.expanduser(values["log_file"]))  # noqa: PTH111
     return values
 
@@ -184,9 +184,9 @@ def toml_value(value: Any) -> str:
     """A value as TOML.
 
     Raises:
-        ValueError: a text that is not Unicode, such as a file name in another encoding.
+        ValueError: the text is not valid Unicode, as some file names are.
     """
-    import tomlkit  # Not at every start.
+    import tomlkit  # not at every start
 
     text: str = tomlkit.item(value).as_string()
     try:
@@ -197,29 +197,32 @@ def toml_value(value: Any) -> str:
 
 
 def render(values: Mapping[str, Any], known: Sections = SECTIONS, title: Sequence[str] = TITLE) -> str:
-    """A complete settings file that sets every option to a value, with its help and its default as comments."""
+    """A complete settings file: every option with its value, its help and its default; one without a value (None) is a
+    comment.
+    """
     lines = [f"# {line}" for line in title]
     for heading, items in known:
         lines += ["", "", f"# --- {heading} ---"]
         for item in items:
-            lines += ["", *_comment(item), f"{key_of(item.name)} = {toml_value(values[item.name])}"]
+            value, key = values[item.name], key_of(item.name)
+            lines += ["", *_comment(item), f"# {key} = true" if value is None else f"{key} = {toml_value(value)}"]
     return "\n".join(lines) + "\n"
 
 
 def _comment(item: Field[Any]) -> Iterator[str]:
     """An option's help and default."""
-    text = f"{help_text(item)}; default {toml_value(item.default)}"
+    text = help_text(item) if item.default is None else f"{help_text(item)}; default {toml_value(item.default)}"
     yield from textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 
 def write_settings(path: Path, values: Mapping[str, Any]) -> None:
-    """Set some options in a settings file and keep its other lines; make the file if it does not exist.
+    """Set options in a settings file and keep its other lines; a missing file is created.
 
     Raises:
-        ValueError: the file cannot be read as settings.
-        OSError: it cannot be written.
+        ValueError: the file cannot be read as settings; one line.
+        OSError: the file cannot be written.
     """
-    import tomlkit  # Not at every start; nor numpy, which the other module needs.
+    import tomlkit  # not at every start, nor numpy, which engine.system.files imports
 
     from engine.system.files import written_whole
 

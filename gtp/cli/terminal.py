@@ -1,12 +1,10 @@
-"""What the commands share at a terminal: errors in one line, bars and tables."""
+"""Terminal output of the commands: bars, tables and lines."""
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-import click
 from rich import box
 from rich.console import Console
 from rich.progress import (
@@ -21,57 +19,44 @@ from rich.progress import (
 from rich.table import Table
 
 from engine.config.declaration import core_count
-from engine.nets.files.header import expected_input
-from gtp.startup import compile_progress
-from weights import DEFAULT, find_network
 
 INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it"""
+"""Exit status after Ctrl-C, as of shells"""
 WIDTH = 100
-"""Widest table; a narrower terminal has its own way"""
+"""Largest width of a table"""
 SMALL_BYTES = 4 << 20
-"""Less than this is read before worker processes would have started."""
-
-
-@contextmanager
-def one_line_errors(*kinds: type[Exception]) -> Iterator[None]:
-    """What went wrong, as a command says it: ``ValueError``, ``OSError`` and some kinds besides, in one line."""
-    caught: tuple[type[Exception], ...] = (ValueError, OSError, *kinds)
-    try:
-        yield
-    except caught as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
+"""Size of game files up to which one process is faster than starting several"""
 
 
 def workers_for(sources: Iterable[Path]) -> int:
-    """Processes to read game files with: one a core, but one alone for what is read before others have started."""
-    from engine.records.archive import disk_bytes  # brings numpy along
+    """Number of processes that read game files: one a core, or one for files of few bytes."""
+    from engine.records.archive import disk_bytes  # imports numpy
 
     return 1 if sum(map(disk_bytes, sources)) < SMALL_BYTES else core_count()
 
 
 def bar(console: Console, *columns: ProgressColumn, **options: Any) -> Progress:
-    """A progress bar: a description, the bar and some columns, by default the count and the time left.
+    """A progress bar with a description and columns, by default the count and the time left.
 
     Args:
-        options: of rich's ``Progress``.
+        options: options of rich's ``Progress``.
     """
     last = columns or (MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(TextColumn("{task.description}"), BarColumn(), *last, console=console, **options)
 
 
 def progress_bar(console: Console, last: ProgressColumn | None = None) -> Progress:
-    """A bar that vanishes at the end; none where standard error is no terminal.
+    """A bar that vanishes at the end, and is shown at a terminal only.
 
     Args:
-        last: the column on the right; None = the time passed.
+        last: the column on the right; None = elapsed time.
     """
     columns = MofNCompleteColumn(), last or TimeElapsedColumn()
     return bar(console, *columns, transient=True, disable=not console.is_terminal)
 
 
 def say(console: Console, text: str) -> None:
-    """Print one line as it is: no markup, no highlighting, no wrapping."""
+    """Print a line without markup, highlighting and wrapping."""
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -79,8 +64,8 @@ def new_table(*columns: str, right: Collection[int] | None = None, folds: bool =
     """An empty table.
 
     Args:
-        right: the columns of numbers; None = all but the first.
-        folds: cells too wide for the terminal continue below; else the table is wider.
+        right: right-aligned columns; None = all but the first.
+        folds: wrap cells that are too wide for the terminal; else the table gets wider.
     """
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for i, column in enumerate(columns):
@@ -89,8 +74,8 @@ def new_table(*columns: str, right: Collection[int] | None = None, folds: bool =
     return made
 
 
-def tell(*items: Any, width: int = 0) -> None:
-    """To standard output, no wider than people read, unless a width is given."""
+def show_text(*items: Any, width: int = 0) -> None:
+    """Print to standard output, at most ``WIDTH`` wide unless a width is given."""
     console = Console(highlight=False, markup=False)
     console.width = width or min(console.width, WIDTH)
     console.print(*items, sep="\n", soft_wrap=True)
@@ -100,32 +85,14 @@ UPDATE_S = 0.2
 
 
 def compile_bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
-    """A bar on standard error until the event is set; see :data:`gtp.startup.bar`."""
+    """A bar on standard error until the event is set.
+
+    Args:
+        counts: gives (done, total), the numbers of kernels.
+    """
     columns = (TextColumn("compiling kernels (once)"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("")
         while not finished.wait(UPDATE_S):
             done, total = counts()
             progress.update(task, completed=done, total=total)
-
-
-def compile_ahead(encoder: str) -> None:
-    """Compile all that play with such networks calls, as far as no earlier start has, on all cores."""
-    from engine.play import ahead
-
-    if not ahead.missing(encoder):
-        return
-    helpers = ahead.start_helpers(encoder)
-    with compile_progress(encoder, tuple(ahead.KERNELS)):
-        ahead.compile_kernels(encoder)
-        for helper in helpers:
-            helper.wait()
-
-
-if __name__ == "__main__":
-    from gtp import startup
-
-    startup.bar = compile_bar
-    expected = expected_input(find_network(DEFAULT))
-    if expected:
-        compile_ahead(expected.encoder)

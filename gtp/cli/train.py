@@ -1,11 +1,9 @@
 """``keima train``: networks trained on game records and labels.
 
-One command a kind of network; they differ in the architecture, in what is known of its training by default and in
-the metric that early stopping watches (``KINDS_OF_NETWORK``). The pattern policies' subcommands are in
-:mod:`gtp.cli.patterns`, ``keima evaluate`` in :mod:`gtp.cli.evaluate`.
+One command a kind of network (``KINDS_OF_NETWORK``); they differ in architecture, defaults and the metric of early
+stopping. The commands of the pattern policies are in :mod:`gtp.cli.patterns`.
 """
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
@@ -39,30 +37,31 @@ from engine.system.files import alone_in
 from engine.train.dataset import Material, Mixture
 from engine.train.grow import grown, on_newest_inputs, sizes_shown
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
-from engine.train.ranks import join_ranks, own_cores
+from engine.train.ranks import Ranks, join_ranks, own_cores
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli import KeimaCommand, KeimaGroup
 from gtp.cli.arguments import DEVICE, PATHS, THREADS, OneOf, Whole
-from gtp.cli.bulk import OUT, RESUMES, identity, share, variety_options
+from gtp.cli.bulk import OUT, RESUMES, distribution_options, identity, share
 from gtp.cli.options import GroupedCommand, options_from, options_of, with_options
 from gtp.cli.patterns import KINDS, train_command
-from gtp.cli.terminal import bar, one_line_errors
+from gtp.cli.terminal import bar
 from weights import files_of, find, find_network
 
 VALIDATION_POSITIONS = 4000
-"""Validation positions of networks with a policy; networks with a value alone get as many points of the board"""
+"""Validation positions on 19x19; networks with a value alone have more on smaller boards, in inverse proportion to the
+points"""
 USUAL_AREA = 361
-RULES = share("NAME=SHARE", rules_from, text="rules that the teacher sees positions under",
+RULES = share("NAME=SHARE", rules_from, text="rule set under which the teacher evaluates",
               usual="its game's, or chinese with --komi")  # fmt: skip
-KOMI = share("KOMI=SHARE", read_komi, text="komi that the teacher sees: usual, a number, or a range: 5.5..9.5",
+KOMI = share("KOMI=SHARE", read_komi, text="komi at which the teacher evaluates: usual, a number, or a range: 5.5..9.5",
              usual="its game's, or usual with --rules")  # fmt: skip
-BOARDS = share("SIZE=SHARE", read_size, text="share of steps on boards of a size",
+BOARDS = share("SIZE=SHARE", read_size, text="share of steps on a board size",
                usual="as there are games and labels")  # fmt: skip
 LABEL_POSITIONS = 2000
 """Validation positions of each board size with labels"""
 LABEL_GOAL, LABEL_LOSSES = Goal("label_loss", -1), ("policy_kl", "value_ce")
-"""The goal with held-out labels, since a teacher does not teach human moves: the sum of these losses"""
+"""The goal with held-out labels: the sum of these losses, since a teacher does not teach human moves"""
 LABEL_OPTIONS = (
     "label_share", "decided_weight", "reached_share", "echo", "teacher_share", "score_weight", "ownership_weight",
     "policy_weight", "reply_weight",
@@ -77,6 +76,7 @@ class NetworkKind(NamedTuple):
 
     help: str
     goal: Goal
+    """metric of early stopping"""
     uses_labels: bool = False
     defaults: Mapping[str, object] = MappingProxyType({})
     """defaults that differ from those of TrainOptions"""
@@ -135,7 +135,7 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @label_option("--boards", **BOARDS)
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run resumes")
     @click.option("--start", metavar="NETWORK",
-                  help="network (name or file) to start from instead of random weights; keima-resnet may be smaller",
+                  help="network (name or file) to start from instead of random weights; a keima-resnet may be smaller",
                   )  # fmt: skip
     @click.option("--network", "architecture", type=OneOf(architectures), default=architectures[0],
                   hidden=len(architectures) == 1, help="architecture")  # fmt: skip
@@ -144,70 +144,131 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @partial(_shape_options, architectures=architectures)
     @options_of(TrainOptions, defaults=kind.defaults, hidden=kind.hidden)
     def command(**given: Any) -> None:
-        with one_line_errors(RuntimeError):
-            options = options_from(TrainOptions, given)
-            _train(kind, options, **{name: value for name, value in given.items() if name not in vars(options)})
+        TrainingRun.of(kind, given).train()
 
     return command
 
 
-def _train(
-    kind: NetworkKind, options: TrainOptions, games: tuple[Path, ...], labels: tuple[Path, ...], validation: Path,
-    label_validation: Path | None, teacher: str | None, rules: Shares[Rules], komi: Shares[Komi],
-    boards: tuple[tuple[int, float], ...], out: Path, start: str | None, architecture: str, device: str, threads: int,
-    **shape: int | None,
-) -> None:  # fmt: skip
-    """One training run.
+@dataclass(frozen=True)
+class TrainingRun:
+    """One training run of ``keima train policy``, ``value`` or ``dual``; the fields are the command's options."""
 
-    Args:
-        rules, komi: what the teacher evaluates positions under; both empty = those of the games.
-        boards: board sizes and their shares; empty = as in games and labels.
-        shape: of a new network; None = the architecture's default.
-    Raises:
-        ValueError: a file, the device or the folder's earlier state cannot be used.
-    """
-    with contextlib.ExitStack() as stack:
-        torch.manual_seed(options.seed)
-        ranks, chosen = join_ranks(choose_device(device, threads))
-        stack.push(lambda kind, *_: ranks.leave(kind is not None))
-        console = Console(stderr=True, quiet=not ranks.is_first)
-        if ranks.is_first:
-            stack.enter_context(alone_in(out))
-        model, begun = _new_network(architecture, shape, start)
-        game_files = shard_files(games, validation)
-        label_files = shard_files(labels, label_validation)
-        console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
-        game_shards, label_shards = [*map(read_games, game_files)], [*map(read_labels, label_files)]
-        shown = [*game_shards, *(one.games for one in label_shards)]
-        sizes = sizes_shown(begun, shown, boards) if begun and not hasattr(model.shape, "size") else None
-        spec = new_spec(model, out.name, sizes=sizes)
+    kind: NetworkKind
+    options: TrainOptions
+    shape: dict[str, int]
+    """shape of a new network; missing sizes have the architecture's defaults"""
+    games: tuple[Path, ...]
+    labels: tuple[Path, ...]
+    validation: Path
+    label_validation: Path | None
+    teacher: str | None
+    rules: Shares[Rules]
+    komi: Shares[Komi]
+    boards: Shares[int]
+    """board sizes and their shares of the steps; empty = as in games and labels"""
+    out: Path
+    start: str | None
+    architecture: str
+    device: str
+    threads: int
+
+    @classmethod
+    def of(cls, kind: NetworkKind, given: dict[str, Any]) -> "TrainingRun":
+        """The run of a command's options."""
+        own = {item.name: given.pop(item.name) for item in fields(cls) if item.name in given}
+        options = options_from(TrainOptions, given)
+        shape = {name: value for name, value in given.items() if value is not None and name not in vars(options)}
+        return cls(kind, options, shape, **own)
+
+    def train(self) -> None:
+        """Train, or resume the run of the folder.
+
+        Raises:
+            ValueError: a file, the device or the folder's earlier state cannot be used; one line.
+        """
+        with ExitStack() as stack:
+            torch.manual_seed(self.options.seed)
+            ranks, device, console = _joined(stack, self.device, self.threads, self.out)
+            model, begun = self._new_network()
+            game_files = shard_files(self.games, self.validation)
+            label_files = shard_files(self.labels, self.label_validation)
+            console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
+            games, labels = [*map(read_games, game_files)], [*map(read_labels, label_files)]
+            shown = [*games, *(one.games for one in labels)]
+            sizes = sizes_shown(begun, shown, self.boards) if begun and not hasattr(model.shape, "size") else None
+            spec = new_spec(model, self.out.name, sizes=sizes)
+            distribution, teacher = self._distribution(), None
+            if self.teacher:
+                teacher = Teacher(load_network(find_network(self.teacher), str(device)), own_cores())
+                stack.callback(teacher.close)
+                _check_teacher(teacher, games, distribution)
+            gives_owners = teacher is not None and _gives_owners(teacher, self.options, games)
+            owners = _final_owners(games, console) if "ownership" in spec.heads and not gives_owners else ()
+            draw = (lambda n, size: distribution.draw(self.options.seed, n, size)[0]) if distribution else None
+            material = Material(games, labels, owners, teacher, dict(self.boards) or None, draw)
+            data = Mixture(ENCODERS[spec.encoder], material, self.options, spec.sizes, ranks)
+            validate = _validation(spec, self.validation, self.label_validation, data, device)
+            measure = Measure(validate, LABEL_GOAL if self.label_validation else self.kind.goal)
+            record = self._record(game_files, label_files, distribution) | {"processes": ranks.count}
+            trainer = Trainer(model, spec, data, measure, self.options, self.out, device, record)
+            console.print(trainer.shards.said, highlight=False)
+            with bar(console) as progress:
+                trainer.run(Display(progress, progress.add_task("training", total=self.options.steps)))
+
+    def _record(self, games: list[Path], labels: list[Path], distribution: GameDistribution | None) -> dict[str, Any]:
+        """The data of the run, for the network's training record."""
         record: dict[str, Any] = {
-            "games": [path.name for path in game_files], "labels": [path.name for path in label_files],
-            "validation": validation.name, "label_validation": label_validation.name if label_validation else None,
-            "processes": ranks.count, "boards": {str(size): share for size, share in boards},
+            "games": [path.name for path in games], "labels": [path.name for path in labels],
+            "validation": self.validation.name, "boards": {str(size): share for size, share in self.boards},
+            "label_validation": self.label_validation.name if self.label_validation else None,
         }  # fmt: skip
-        if distribution := _distribution(teacher, rules, komi):
+        if distribution:
             record["shown"] = distribution.record()
-        if start:
-            path = find(start)
+        if self.start:
+            path = find(self.start)
             record["start"] = identity(path, path.stem) | {"training": load_model(path)[2]}
-        teaching = None
-        if teacher:
-            record["teacher"] = [identity(path, path.stem) for path in files_of(find_network(teacher))]
-            teaching = Teacher(load_network(find_network(teacher), str(chosen)), own_cores())
-            stack.callback(teaching.close)
-            _check_teacher(teaching, game_shards, distribution)
-        is_told = _is_told(teaching, options, game_shards)
-        owners = _final_owners(game_shards, console) if "ownership" in spec.heads and not is_told else ()
-        draw_rules = (lambda numbers, size: distribution.draw(options.seed, numbers, size)[0]) if distribution else None
-        material = Material(game_shards, label_shards, owners, teaching, dict(boards) or None, draw_rules)
-        data = Mixture(ENCODERS[spec.encoder], material, options, spec.sizes, ranks)
-        validate = _validation(spec, validation, label_validation, data, chosen)
-        measure = Measure(validate, LABEL_GOAL if label_validation else kind.goal)
-        trainer = Trainer(model, spec, data, measure, options, out, chosen, record)
-        console.print(trainer.shards.said, highlight=False)
-        with bar(console) as progress:
-            trainer.run(Display(progress, progress.add_task("training", total=options.steps)))
+        if self.teacher:
+            record["teacher"] = [identity(path, path.stem) for path in files_of(find_network(self.teacher))]
+        return record
+
+    def _new_network(self) -> tuple[Model, NetworkSpec | None]:
+        """A network of random weights, or that of ``start``, grown to the shape, with its spec."""
+        architecture = ARCHITECTURES[self.architecture]
+        encoder, known = ENCODERS[architecture.encoder], {item.name for item in fields(architecture.shape)}
+        inputs = {name: getattr(encoder, name) for name in ("planes", "globals") if name in known}
+        if self.start is None:
+            return new_model(self.architecture, inputs | self.shape), None
+        architecture.shape.read(inputs | self.shape)
+        model, spec = on_newest_inputs(*load_model(find(self.start))[:2])
+        if type(model) is not architecture.module:
+            raise ValueError(f"{self.start}: not of the architecture {self.architecture}")
+        if spec.encoder != encoder.name:
+            raise ValueError(f"{self.start}: reads {spec.encoder}, {self.architecture} reads {encoder.name}")
+        present: Any = model.shape
+        wanted = replace(present, **self.shape)
+        return model if wanted == present else grown(model, wanted), spec
+
+    def _distribution(self) -> GameDistribution | None:
+        """The rules and komi at which the teacher evaluates; None = those of the games.
+
+        Raises:
+            ValueError: there is no teacher.
+        """
+        if not self.rules and not self.komi:
+            return None
+        if not self.teacher:
+            raise ValueError("--rules and --komi need --teacher: they are the teacher's")
+        rules, komi = self.rules or ((RULE_SETS["chinese"], 1.0),), self.komi or ((Komi(), 1.0),)
+        return GameDistribution(rules, komi, ((1.0, 1.0),))
+
+
+def _joined(stack: ExitStack, device: str, threads: int, out: Path) -> tuple[Ranks, torch.device, Console]:
+    """Join the processes that torchrun started, until the stack closes; the first one locks the folder and prints."""
+    ranks, chosen = join_ranks(choose_device(device, threads))
+    stack.push(lambda kind, *_: ranks.leave(kind is not None))
+    if ranks.is_first:
+        stack.enter_context(alone_in(out))
+    return ranks, chosen, Console(stderr=True, quiet=not ranks.is_first)
 
 
 @dataclass(frozen=True)
@@ -226,29 +287,8 @@ class Display(Observer):
         self.progress.console.print(line)
 
 
-def _new_network(
-    architecture: str, shape: dict[str, int | None], start: str | None
-) -> tuple[Model, NetworkSpec | None]:
-    """A network of random weights, or of the file ``start`` with its spec; None in a shape = default."""
-    shape = {name: value for name, value in shape.items() if value is not None}
-    encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
-    known = {item.name for item in fields(ARCHITECTURES[architecture].shape)}
-    inputs = {name: getattr(encoder, name) for name in ("planes", "globals") if name in known}
-    if start is None:
-        return new_model(architecture, inputs | shape), None
-    ARCHITECTURES[architecture].shape.read(inputs | shape)
-    model, spec = on_newest_inputs(*load_model(find(start))[:2])
-    if type(model) is not ARCHITECTURES[architecture].module:
-        raise ValueError(f"{start}: not of the architecture {architecture}")
-    if spec.encoder != encoder.name:
-        raise ValueError(f"{start}: reads {spec.encoder}, {architecture} reads {encoder.name}")
-    present: Any = model.shape
-    wanted = replace(present, **shape)
-    return model if wanted == present else grown(model, wanted), spec
-
-
 def _check_teacher(teacher: Teacher, shards: Sequence[Games], distribution: GameDistribution | None) -> None:
-    """Refuse a teacher that knows one komi only, if games have others.
+    """Refuse a teacher that knows a single komi if it would evaluate positions at others.
 
     Raises:
         ValueError: one line.
@@ -256,44 +296,32 @@ def _check_teacher(teacher: Teacher, shards: Sequence[Games], distribution: Game
     known = ENCODERS[teacher.spec.encoder].komi
     if known is None or "value" not in teacher.spec.heads:
         return
-    shown = {komi for shard in shards for komi in np.unique(shard.komi[~np.isnan(shard.komi)]).tolist()}
     if distribution:
-        shown = {bound for komi, _ in distribution.komi for bound in (komi.low, komi.high)}
-    if not shown <= {known}:
+        asked = {bound for komi, _ in distribution.komi for bound in (komi.low, komi.high)}
+    else:
+        asked = {komi for shard in shards for komi in np.unique(shard.komi[~np.isnan(shard.komi)]).tolist()}
+    if not asked <= {known}:
         raise ValueError(
-            f"--teacher: network {teacher.spec.name} knows only komi {known:g} and would evaluate all games by it: add "
+            f"--teacher: network {teacher.spec.name} knows only komi {known:g} and would evaluate all games at it: add "
             f"--komi {known:g}=1"
         )
 
 
-def _is_told(teacher: Teacher | None, options: TrainOptions, shards: Sequence[Games]) -> bool:
+def _gives_owners(teacher: Teacher, options: TrainOptions, shards: Sequence[Games]) -> bool:
     """Whether the teacher gives score and ownership of all positions."""
-    if not teacher or options.teacher_share < 1.0 or not {"score", "ownership"} <= set(teacher.spec.heads):
+    if options.teacher_share < 1.0 or not {"score", "ownership"} <= set(teacher.spec.heads):
         return False
     return all(teacher.plays(size) for shard in shards for size in np.unique(shard.size).tolist())
 
 
-def _distribution(teacher: str | None, rules: Shares[Rules], komi: Shares[Komi]) -> GameDistribution | None:
-    """The rules and komi that the teacher sees positions under; None = those of their games.
-
-    Raises:
-        ValueError: there is no teacher.
-    """
-    if not rules and not komi:
-        return None
-    if not teacher:
-        raise ValueError("--rules and --komi need --teacher: the teacher evaluates positions under them")
-    return GameDistribution(rules or ((RULE_SETS["chinese"], 1.0),), komi or ((Komi(), 1.0),), ((1.0, 1.0),))
-
-
 def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:
-    """Final ownership of the scored games; the first run computes it, later ones read it."""
+    """Final ownership of the scored games, computed by the first run and read by later ones."""
     with Progress(console=console) as progress:
         task = progress.add_task(
             "final owners of scored games", total=sum((shard.margin >= 0).sum() for shard in shards)
         )
         advance = partial(progress.advance, task)
-        # Beside the compiled kernels, wherever these can be written.
+        # Beside the compiled kernels, which lie in a writable folder.
         folder = jit.FOLDER.parent / jit.RESULTS if jit.FOLDER else None
         found = [saved_final_owners(shard, folder, own_cores(), advance) for shard in shards]
         jit.drop_unused()
@@ -308,16 +336,16 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
 def _validation(
     spec: NetworkSpec, games: Path, labels: Path | None, data: Mixture, device: torch.device
 ) -> Callable[[Model], dict[str, float]]:
-    """What measures a network in training: held-out games and labels, and what it learns from, to know the difference.
+    """The validation of a network in training: its metrics on held-out games and labels, and on training positions.
 
     Raises:
-        ValueError: a file cannot be read, or there is nothing to measure a value network on.
+        ValueError: a file cannot be read, or holds no target of the network; one line.
     """
     held_games, held_labels = read_games(games), read_labels(labels) if labels else None
     encoder, sizes = ENCODERS[spec.encoder], spec.sizes
     if held_labels and not any(sizes[0] <= size <= sizes[1] for size in held_labels.games.size[held_labels.game]):
-        raise ValueError(f"{labels}: no labels for boards of this network")
-    # A result says little of a position: to tell two errors of the value apart takes many, and as many of both.
+        raise ValueError(f"{labels}: no labels on board sizes of this network")
+    # Results are noisy targets: the value's error on held-out and on seen positions needs many positions of each.
     count = VALIDATION_POSITIONS if "policy" in spec.heads else VALIDATION_POSITIONS * USUAL_AREA // spec.max_size**2
     try:
         rows, plies = sample_positions(held_games, count, sizes)
@@ -325,9 +353,9 @@ def _validation(
         raise ValueError(f"{games}: {error}") from error
     played = held_games.moves[held_games.offsets[rows] + plies]
     if "policy" in spec.heads and not held_labels and (played == held_games.size[rows] ** 2).all():
-        raise ValueError(f"{games}: no position's move is known in it, there is nothing to measure a policy on")
+        raise ValueError(f"{games}: no move of any position is known, expected moves to measure a policy on")
     if "policy" not in spec.heads and not held_games.result[rows].any():
-        raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
+        raise ValueError(f"{games}: no game has a winner, expected results to measure a value network on")
     seen = data.seen_positions(count // 2 if "policy" in spec.heads else count) if data.shows_games else None
 
     def validate(network: Model) -> dict[str, float]:
@@ -346,7 +374,7 @@ def _validation(
 
 
 SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
-"""Metrics of matches, printed in a line of their own"""
+"""Metrics of matches that are printed"""
 
 
 @click.command("reinforce", cls=KeimaCommand)
@@ -355,35 +383,26 @@ SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
 @click.option(
     "--baseline", metavar="NETWORK", show_default="nothing", help="network whose value is subtracted from the rewards"
 )
-@variety_options
+@distribution_options
 @options_of(ReinforceOptions)
 @DEVICE
 @THREADS
 def reinforce_command(
-    network: str,
-    out: Path,
-    baseline: str | None,
-    distribution: GameDistribution,
-    device: str,
-    threads: int,
+    network: str, out: Path, baseline: str | None, distribution: GameDistribution, device: str, threads: int,
     **rest: float | str,
-) -> None:
+) -> None:  # fmt: skip
     """Improve the policy of NETWORK by games against earlier versions of itself, as AlphaGo did (REINFORCE).
 
-    A stopped run resumes when the same command is given again. Processes that torchrun starts share games and
-    gradients: torchrun --nproc-per-node GPUS --no-python -- keima ...
+    The same command resumes a stopped run. Processes that torchrun starts share games and gradients: torchrun
+    --nproc-per-node GPUS --no-python -- keima train reinforce ...
 
     \b
         keima train reinforce alphago-9-sl --size 9 --updates 2000 --pool-every 100 --out rl-9
     """
     options = ReinforceOptions(distribution, **rest)  # type: ignore[arg-type]
-    with one_line_errors(RuntimeError), ExitStack() as stack, StopOnSignal() as stop:
-        (ranks, chosen), start = join_ranks(choose_device(device, threads)), find(network)
-        stack.push(lambda kind, *_: ranks.leave(kind is not None))
-        console = Console(stderr=True, quiet=not ranks.is_first)
-        if ranks.is_first:
-            stack.enter_context(alone_in(out))
-        known = None
+    with ExitStack() as stack, StopOnSignal() as stop:
+        ranks, chosen, console = _joined(stack, device, threads, out)
+        start, known = find(network), None
         if baseline:
             path = find_network(baseline)
             loaded = load_network(path, chosen)
@@ -399,8 +418,8 @@ def reinforce_command(
             def report(step: int, metrics: dict[str, float]) -> None:
                 note = f"entropy {metrics['entropy']:.2f}, {metrics['games_per_s']:.1f} games/s"
                 progress.update(task, completed=step, note=note)
-                if told := [f"{name} {metrics[name]:.1%}" for name in SHOWN if name in metrics]:
-                    console.print(f"update {step}: {', '.join(told)}", highlight=False)
+                if rates := [f"{name} {metrics[name]:.1%}" for name in SHOWN if name in metrics]:
+                    console.print(f"update {step}: {', '.join(rates)}", highlight=False)
 
             run.run(lambda: stop.asked, report)
         if run.learner.step < options.updates:

@@ -1,6 +1,6 @@
 """``keima weights``: description, verification, search, conversion and averages of network files.
 
-Torch is imported by the subcommands that need it; finding networks does not.
+Torch is imported inside the subcommands that need it.
 """
 
 import json
@@ -18,15 +18,15 @@ from rich.table import Table
 from engine.nets.files.header import Header, expected_input, recognise
 from gtp.cli import KeimaGroup
 from gtp.cli.arguments import AS_JSON, Number
-from gtp.cli.terminal import WIDTH, new_table, one_line_errors, tell
+from gtp.cli.terminal import WIDTH, new_table, show_text
 from gtp.startup import calm_openmp
 from weights import FOLDER, entries, files_of, find, find_network, players
 from weights.places import EVERY_DEPTH, Place, candidates, places
 
 PACES = ((8 << 20, "fast on a processor"), (64 << 20, "slow on a processor"), (math.inf, "for a GPU"))
-"""Largest file in bytes (4 a parameter) and the speed of a network of that size"""
+"""Largest size of a file in bytes (4 a parameter) -> speed of its network"""
 SHOWN = 240
-"""Characters of a line of a training record"""
+"""Largest number of characters of a line of a training record"""
 NETWORK = click.argument("network", metavar="NETWORK")
 
 
@@ -44,24 +44,23 @@ def weights_group() -> None:
 def show(network: str, as_json: bool) -> None:
     """Show the format, architecture, cost and training record of NETWORK.
 
-    For a shipped player, such as alphago-9: each of its networks, and its settings.
+    For a shipped player such as alphago-9, shows each of its networks, and its settings.
     """
     calm_openmp()
-    with one_line_errors(RuntimeError):
-        found = [_described(path) for path in files_of(find_network(network))]
-        player = players().get(network)
-        settings = tomllib.loads(player.read_text(encoding="utf-8")) if player else {}
+    found = [_described(path) for path in files_of(find_network(network))]
+    player = players().get(network)
+    settings = tomllib.loads(player.read_text(encoding="utf-8")) if player else {}
     if as_json:
         click.echo(json.dumps(found[0] if len(found) == 1 else {"settings": settings, "networks": found}))
         return
     if player:
-        tell(_as_table({"player": network, "file": str(player), "good for": _first_line(player)} | settings), "")
+        show_text(_as_table({"player": network, "file": str(player), "good for": _first_line(player)} | settings), "")
     for i, one in enumerate(found):
-        tell(*[""] * (i > 0), _as_table(_rows(one)))
+        show_text(*[""] * (i > 0), _as_table(_rows(one)))
 
 
 def _described(path: Path) -> dict[str, Any]:
-    """A network file as ``show --json`` has it."""
+    """The description of a network file in ``show --json``."""
     from engine.features.encoder import ENCODERS
     from engine.nets.files.read import describe
 
@@ -73,7 +72,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _rows(found: dict[str, Any]) -> dict[str, str]:
-    """A description as ``show`` has it for people."""
+    """The rows of a description in ``show``."""
     low, high = found["sizes"]
     shape = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found["shape"].items())
     board = f"{found['board']}x{found['board']}"
@@ -105,7 +104,8 @@ def _as_table(rows: dict[str, Any]) -> Table:
 
 @weights_group.command("verify")
 @NETWORK
-@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:N; with commas")
+@click.option("--device", default="auto", metavar="DEVICE",
+              help="devices, separated by commas: auto, cpu, mps, cuda or cuda:N")  # fmt: skip
 @AS_JSON
 @click.pass_context
 def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bool) -> None:
@@ -119,12 +119,11 @@ def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bo
     from engine.nets.files.read import read_network
     from engine.nets.on_device import board_sizes, choose_device, choose_devices, symmetry_spread, verify
 
-    with one_line_errors(RuntimeError):
-        model, spec, _ = read_network(find(network))
-        devices = list(dict.fromkeys([choose_device("cpu"), *choose_devices(device)]))
-        with Console(stderr=True).status(f"evaluating {spec.name}"):
-            checks = list(verify(model, spec, devices, sample_inputs))
-            spread = symmetry_spread(model, spec, sample_inputs)
+    model, spec, _ = read_network(find(network))
+    devices = list(dict.fromkeys([choose_device("cpu"), *choose_devices(device)]))
+    with Console(stderr=True).status(f"evaluating {spec.name}"):
+        checks = list(verify(model, spec, devices, sample_inputs))
+        spread = symmetry_spread(model, spec, sample_inputs)
     if as_json:
         ways = [check._asdict() | {"is_close": check.is_close} for check in checks]
         click.echo(json.dumps({"name": spec.name, "ways": ways, "symmetry_spread": spread}))
@@ -137,10 +136,10 @@ def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bo
             cells = (f"{error:.2g}" for error in check.errors.values())
             verdict = ("sound" if check.is_close else "ERROR TOO LARGE") + (", used for play" if check.plays else "")
             table.add_row(check.device, check.dtype, *cells, verdict)
-        tell(f"{spec.name} on {boards}: largest differences from plain float32 on the CPU\n", table)
+        show_text(f"{spec.name} on {boards}: largest differences from plain float32 on the CPU\n", table)
         for head, value in spread.items():
             shown = f"{value:.1%}" if head == "win rate" else f"{value:.2f} points"
-            tell(f"The eight symmetries of a position differ in {head} by {shown} (standard deviation).")
+            show_text(f"The eight symmetries of a position differ in {head} by {shown} (standard deviation).")
     ctx.exit(0 if all(check.is_close for check in checks) else 1)
 
 
@@ -154,10 +153,9 @@ def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
     folders of KataGo, KaTrain (also the installed package), Leela Zero, Lizzie, Sabaki and the like, and Downloads.
     Reads only the beginning of each file; the speed of a network is estimated from its size.
     """
-    with one_line_errors(RuntimeError):
-        chosen = [Place(folder, EVERY_DEPTH) for folder in folders] or places()
-        shipped = {FOLDER / entry.file: name for name, entry in entries().items()}
-        found = [(*one, _use_of(one[0])) for one in _recognised(candidates(chosen))]
+    chosen = [Place(folder, EVERY_DEPTH) for folder in folders] or places()
+    shipped = {FOLDER / entry.file: name for name, entry in entries().items()}
+    found = [(*one, _use_of(one[0])) for one in _recognised(candidates(chosen))]
     if as_json:
         keys = ("file", "bytes", *Header._fields, "good_for")
         rows = (
@@ -167,18 +165,18 @@ def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
         click.echo(json.dumps(list(rows)))
         return
     if not found:
-        tell("No networks in " + ", ".join(str(place.folder) for place in chosen))
+        show_text("No networks in " + ", ".join(str(place.folder) for place in chosen))
         return
     table = new_table("format", "network", "size", "good for", "for --weights", right=(2,), folds=True)
     table.columns[-1].no_wrap = True
     for path, header, good_for in found:
         size = _size(path.stat().st_size)
         table.add_row(f"{header.format} {header.version}", header.network, size, good_for, shipped.get(path, str(path)))
-    # A path is for copying: better a line too long than one that is folded.
-    tell(table, width=WIDTH + max(len(str(path)) for path, *_ in found))
+    # Paths are for copying, so lines are not wrapped.
+    show_text(table, width=WIDTH + max(len(str(path)) for path, *_ in found))
     if not folders:
         together = (f"{name} ({_first_line(path)})" for name, path in players().items())
-        tell("Players of several networks, also for --weights: " + ", ".join(together))
+        show_text("Players of several networks, also for --weights: " + ", ".join(together))
 
 
 @weights_group.command("convert")
@@ -194,9 +192,8 @@ def convert_command(network: str, target: Path) -> None:
     calm_openmp()
     from engine.nets.files.read import convert
 
-    with one_line_errors(RuntimeError):
-        convert(find(network), target)
-        tell(f"written: {target} ({_size(target.stat().st_size)})")
+    convert(find(network), target)
+    show_text(f"written: {target} ({_size(target.stat().st_size)})")
 
 
 @weights_group.command("average")
@@ -207,15 +204,14 @@ def convert_command(network: str, target: Path) -> None:
 def average_command(network: str, other: str, target: Path, share: float) -> None:
     """Write the mean of the weights of NETWORK and NETWORK2 to FILE.
 
-    For a network before and after further training: the mean often plays better than either, and has forgotten less
-    than the second.
+    For a network before and after further training: the mean often plays better than either, and forgets less of the
+    first training than NETWORK2.
     """
     calm_openmp()
     from engine.nets.files.checkpoint import average
 
-    with one_line_errors(RuntimeError):
-        average(find(network), find(other), target, share)
-        tell(f"written: {target} ({_size(target.stat().st_size)})")
+    average(find(network), find(other), target, share)
+    show_text(f"written: {target} ({_size(target.stat().st_size)})")
 
 
 def _first_line(player: Path) -> str:
@@ -224,13 +220,13 @@ def _first_line(player: Path) -> str:
 
 
 def _use_of(path: Path) -> str:
-    """What a network is good for, from the beginning of its file."""
+    """The use of a network, from the header of its file; see :func:`_good_for`."""
     expected = expected_input(path)
     return _good_for(path, expected.sizes) if expected else ""
 
 
 def _good_for(path: Path, sizes: tuple[int, int]) -> str:
-    """What a network is good for: from the manifest for a shipped one, else from its board sizes and file size."""
+    """The use of a network: a shipped one's description in the manifest, else its board sizes and speed."""
     for entry in entries().values():
         if path == FOLDER / entry.file:
             return entry.description
@@ -241,14 +237,14 @@ def _good_for(path: Path, sizes: tuple[int, int]) -> str:
 
 
 def _recognised(paths: Iterable[Path]) -> Iterator[tuple[Path, Header]]:
-    """The files that begin like a network."""
+    """The files with the header of a network."""
     for path in paths:
         with suppress(ValueError):
             yield path, recognise(path)
 
 
 def _size(count: int) -> str:
-    """Bytes for people."""
+    """A number of bytes in MiB."""
     return f"{count / 2**20:,.1f} MiB"
 
 

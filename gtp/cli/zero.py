@@ -3,8 +3,8 @@
 
 from gtp.startup import calm_openmp
 
-# Before torch is imported. Steps on small boards are short, and threads that spin where they wait for each other take
-# ten times the processor's time as soon as anything else runs: 213 ms a step instead of 21 on 5x5.
+# Before torch is imported. Steps on small boards are short, and threads that spin while they wait take ten times the
+# CPU time as soon as another process runs: 213 ms a step instead of 21 on 5x5.
 calm_openmp()
 
 import json
@@ -38,10 +38,10 @@ from engine.zero.options import LEARNING, SHAPE, LadderOptions, NetworkShape, Ze
 from engine.zero.page import write_page
 from engine.zero.self_play import compile_self_play, is_compiled
 from engine.zero.turn import Progress
-from gtp.cli.arguments import Number, Whole
+from gtp.cli.arguments import DEVICE, Number, Whole
 from gtp.cli.options import ExecutorOptions, GroupedCommand, options_from, options_of, ray_options, refusing
 from gtp.cli.settings import read_settings, render
-from gtp.cli.terminal import INTERRUPTED, one_line_errors, say
+from gtp.cli.terminal import INTERRUPTED, say
 from weights import find
 
 KNOWN = {
@@ -59,26 +59,23 @@ RECIPE_ONLY = {
     *(item.name for item in KNOWN[LadderOptions]),
 }
 """Settings without an option of the command line"""
-SHOWN = {
-    *("blocks", "channels", "rows", "samples", "batch", "gate", "at_once", "disk_gib"),
-    *("rules", "visits", "full_share", "komi", "seed", "rate"),
-}
+SHOWN = {"blocks", "channels", "visits"}
 """Settings whose options the help lists; the command line takes the others too"""
-MINUTES_HELP = "minutes after which the run stops; 0 = never"
+MINUTES_HELP = "time limit, after which the run is saved to resume later; 0 = no limit"
 RECIPE_HELP = "TOML file of settings that override the recipe of the board size"
-DRY_RUN_HELP = "print the whole recipe of the run, each setting with its meaning, and end"
+DRY_RUN_HELP = "print all settings of the run as a recipe, each with its help and value, and exit"
 CONSTANT = {"schedule": "constant"}
 """The loop sets the learning rate of each turn"""
 CHUNK_TABLES = 2
-"""Games that an actor of Ray gets at once, in batches of --at-once; larger chunks keep batches full at their end"""
+"""Games in a chunk of a Ray actor, in batches of --at-once; batches of larger chunks are full for longer"""
 PAGE_S = 20.0
-"""Between two drawings of the page without a new measurement"""
+"""Between two writes of the page without a new metric"""
 LINES_S = 30.0
 """Between two status lines where standard error is not a terminal"""
 
 
 def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: the options of the settings; those in :data:`RECIPE_ONLY` are refused with a hint."""
+    """Decorator: the options of all settings; those of :data:`RECIPE_ONLY` are refused with a hint."""
     for kind in (TrainOptions, SearchPlayOptions, ZeroOptions, NetworkShape):
         names = {item.name for item in KNOWN[kind]} - RECIPE_ONLY - {"size", "reply"}
         function = options_of(kind, *names, hidden=names - SHOWN)(function)
@@ -86,7 +83,7 @@ def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _moved(name: str) -> str:
-    """How to set what is no option any more."""
+    """The message for a setting that is not an option."""
     return f"--{name} is a setting of the recipe: write {name} = VALUE into a file for --recipe (--dry-run prints one)"
 
 
@@ -96,9 +93,9 @@ def _moved(name: str) -> str:
 @click.option("--recipe", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=RECIPE_HELP)
 @click.option("--start", metavar="NETWORK", help="network (name or file) to begin with instead of random weights")
 @click.option("--minutes", default=0.0, type=Number(0), metavar="MINUTES", help=MINUTES_HELP)
-@click.option("--turns", default=0, type=Whole(0), help="networks that the whole run makes; 0 = any")
-@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
-@click.option("--threads", default=0, type=Whole(0), help="processors that self-play and training take; 0 = all")
+@click.option("--turns", default=0, type=Whole(0), help="number of networks after which the run stops; 0 = no limit")
+@DEVICE
+@click.option("--threads", default=0, type=Whole(0), help="CPU threads of self-play and training; 0 = one a core")
 @click.option("--dry-run", is_flag=True, help=DRY_RUN_HELP)
 @settings_options
 @ray_options
@@ -109,36 +106,38 @@ def zero(
 ) -> None:  # fmt: skip
     """Learn Go from nothing but self-play: AlphaGo Zero.
 
-    From random weights to a network that plays: it plays itself by search, learns from its searches, and plays again.
-    --size chooses a recipe of some 70 settings, which --dry-run prints: their defaults below may differ. Those not
-    listed here are set in a file for --recipe. The folder's index.html shows the progress of the run, its
-    network.safetensors plays. The same command resumes a stopped run; settings that are not given stay as they were.
+    A network of random weights plays games against itself by search, is trained on these searches, and plays again.
+    The folder's index.html shows the progress of the run; its network.safetensors is the newest network. The same
+    command resumes a stopped run; settings that are not given stay as they were.
+
+    The options below are those used most. --size chooses a recipe of some 70 settings, whose values may differ from the
+    defaults below. --dry-run prints all of them with their help; nearly each is an option of the same name, and each a
+    line of a file for --recipe (docs/zero.md).
 
     \b
         keima zero --size 9 --out runs/zero-9
         keima gtp --weights runs/zero-9/network.safetensors
     """
     console = Console(stderr=True)
-    with one_line_errors(RuntimeError):
-        before = _manifest(out)
-        chosen = {name for name in rest if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
-        if start and (wrong := [name for name in SHAPE if name in chosen]):
-            raise ValueError(f"--start has a shape of its own: leave out --{wrong[0]}")
-        given = read_settings(recipe, RECIPE) if recipe else {}
-        given = {name: value for name, value in given.items() if not start or name not in SHAPE}
-        size = size or given.get("size") or (before["options"]["size"] if before else 9)
-        config = config_of(size, given | {name: rest[name] for name in chosen}, before)
-        first = find(start) if start else None
-        if dry_run:
-            model, _ = first_network(config.shape, size, first, config.play.seed)
-            values = {name: value for group in config.settings.values() for name, value in group.items()}
-            click.echo(render(asdict(model.shape) | values, RECIPE, TITLE), nl=False)
-            return
-        try:
-            with alone_in(out):
-                _run(out, config, first, console, **{name: rest[name] for name in RUN_OPTIONS})
-        except KeyboardInterrupt:
-            ctx.exit(INTERRUPTED)
+    before = _manifest(out)
+    chosen = {name for name in rest if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if start and (wrong := [name for name in SHAPE if name in chosen]):
+        raise ValueError(f"--{wrong[0]} is the shape of a new network, expected none with --start")
+    given = read_settings(recipe, RECIPE) if recipe else {}
+    given = {name: value for name, value in given.items() if not start or name not in SHAPE}
+    size = size or given.get("size") or (before["options"]["size"] if before else 9)
+    config = config_of(size, given | {name: rest[name] for name in chosen}, before)
+    first = find(start) if start else None
+    if dry_run:
+        model, _ = first_network(config.shape, size, first, config.play.seed)
+        values = {name: value for group in config.settings.values() for name, value in group.items()}
+        click.echo(render(asdict(model.shape) | values, RECIPE, TITLE), nl=False)
+        return
+    try:
+        with alone_in(out):
+            _run(out, config, first, console, **{name: rest[name] for name in RUN_OPTIONS})
+    except KeyboardInterrupt:
+        ctx.exit(INTERRUPTED)
 
 
 RUN_OPTIONS = ("minutes", "turns", "device", "threads", "executor")
@@ -161,12 +160,12 @@ def _manifest(out: Path) -> dict[str, Any]:
 
 
 def config_of(size: int, given: dict[str, Any], before: dict[str, Any]) -> ZeroConfig:
-    """The options of a run: those given now, else those of its last start, else the recipe's, else the defaults.
+    """The options of a run: the given ones, else those of its last start, else the recipe's, else the defaults.
 
     Args:
-        before: the manifest of the folder's run; empty for a new one.
+        before: manifest of the folder's run; empty for a new run.
     Raises:
-        ValueError: they contradict each other; one line.
+        ValueError: the options contradict each other; one line.
     """
     known = {name: value for group in before.get("settings", {}).values() for name, value in group.items()}
     values = (known | before["shape"] if before else recipe_for(size)) | given | {"size": size}
@@ -207,7 +206,7 @@ def _run(
 
 
 class TerminalProgress(Progress):
-    """A status line on the terminal, which shows within ``bar``, and the page with the same words."""
+    """A status line on the terminal, shown within ``bar``, and the page with the same words."""
 
     def __init__(self, console: Console) -> None:
         columns = (

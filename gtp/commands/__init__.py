@@ -1,7 +1,7 @@
 """The GTP commands, one family a file.
 
-To add one, write a function in the family's file and register it there; its parameters are the command's arguments
-and its docstring the help. Nothing here imports the board at module level: it would delay the first answers.
+A command is a function registered in its family's file; its parameters are the command's arguments, its docstring is
+the help. Nothing here imports the board at module level, which would delay the first answers.
 """
 
 from gtp.commands import analysis, board, core, gogui, params, play, position, time

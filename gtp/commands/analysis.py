@@ -3,11 +3,11 @@
 The arguments are KataGo's: an optional colour (by default the side to move), an optional interval in centiseconds,
 then pairs in any order: ``interval N``, ``minmoves N``, ``maxmoves N``, ``pvVisits true``, ``pvEdgeVisits true``,
 ``avoid COLOR VERTICES DEPTH`` and ``allow COLOR VERTICES DEPTH``, vertices joined by commas, the depth in moves from
-the position on the board. For each colour there may be several ``avoid`` or one ``allow``. KataGo's commands take
-``rootInfo true``, ``noResultValue true`` and ``ownership true`` besides, with ``ownershipStdev``, ``movesOwnership``
-and ``movesOwnershipStdev``. Ownership is the mean over the search tree of what the network says, or, where it says
-nothing of owners, of 200 rollouts before the search: then it does not change as the search goes on, and nothing is
-said of moves and deviations.
+the position on the board. For each colour there may be several ``avoid`` or one ``allow``. KataGo's commands also take
+``rootInfo true``, ``noResultValue true`` and ``ownership true``, with ``ownershipStdev``, ``movesOwnership`` and
+``movesOwnershipStdev``. Ownership is the mean of the network's ownership over the search tree. For a network without
+that head it is the mean of 200 rollouts before the search: constant during the search, and without ownership of moves
+and standard deviations.
 
 Sources: KataGo, docs/GTP_Extensions.md; Leela Zero's ``lz-analyze``; for CGOS, zakki/cgos, wiki page "GTP tournament
 game expansion", and TamaGo's ``cgos-analyze``.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.go.points import BLACK
 from gtp.commands import arguments
-from gtp.commands.play import CANCELLED, tell_search
+from gtp.commands.play import CANCELLED, print_summary
 from gtp.host import Host
 from gtp.info import ReportOptions, cgos_line, kata_line, lz_line, vertices
 from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number, switch
@@ -38,13 +38,13 @@ COMMANDS = Registry()
 DEFAULT_CENTISECONDS = 100.0
 MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 86400.0
 FIRST_S = 0.03
-"""Before the first report of an analysis, so that a client need not wait for the interval"""
+"""Before the first report of an analysis, whatever the interval"""
 RAW_S = 0.25
-"""How long the first report waits for the raw outputs: q5Go shows no score without ``scoreStdev``, which they tell"""
+"""How long the first report waits for the raw outputs, which give ``scoreStdev``: q5Go shows no score without it"""
 MAX_MOVES = 1000
-"""More than any board has"""
+"""More moves than any board has"""
 CGOS_MOVES = 10
-"""Moves that spectators are shown: every move of a game carries them"""
+"""Moves in a report for spectators, which CGOS keeps for every move of a game"""
 LZ_SWITCHES = {"pvVisits": "pv_visits", "pvEdgeVisits": "pv_edge_visits"}
 KATA_SWITCHES = {
     "rootInfo": "root",
@@ -64,32 +64,26 @@ class Layout(NamedTuple):
     """The arguments and the report format of one program's commands."""
 
     line: Callable[["Analysis", int, bool, ReportOptions], str]
-    """of :mod:`gtp.info`"""
+    """function of :mod:`gtp.info`"""
     switches: dict[str, str]
     options: ReportOptions = ReportOptions()
     """defaults of reports"""
-    tells_stdev: bool = False
-    """reports the deviation of the score, which needs the network's ownership"""
+    has_stdev: bool = False
+    """reports contain the score's standard deviation, which is computed from the network's ownership"""
     genmove_interval_s: float = DEFAULT_CENTISECONDS / 100.0
-    """between reports of commands that choose a move; infinite = only the last one"""
+    """interval of reports of commands that choose a move; infinite = the last report alone"""
 
 
-LZ, KATA = Layout(lz_line, LZ_SWITCHES), Layout(kata_line, KATA_SWITCHES, tells_stdev=True)
+LZ, KATA = Layout(lz_line, LZ_SWITCHES), Layout(kata_line, KATA_SWITCHES, has_stdev=True)
 CGOS = Layout(cgos_line, {}, ReportOptions(max_moves=CGOS_MOVES, ownership=True), genmove_interval_s=math.inf)
 
 
-class Filter(NamedTuple):
-    """An argument ``avoid`` or ``allow``."""
-
-    is_exclusive: bool
-    """``allow``"""
-    color: int
-    points: list[int]
-    depth: int
+Filter = tuple[str, int, list[int], int]
+"""An argument: ``avoid`` or ``allow``, colour, points and depth"""
 
 
 class Wanted(NamedTuple):
-    """A command's arguments: read before anything is loaded."""
+    """A command's arguments, which are read before the player is loaded."""
 
     color: int
     interval_s: float
@@ -98,44 +92,43 @@ class Wanted(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The settings of one analysis."""
+    """One analysis."""
 
     color: int
     watcher: "Watcher"
-    """writes reports"""
+    """writes the reports"""
     moves: "MoveFilter"
-    """that may be chosen"""
     query: "PositionQuery | None"
-    """the network's raw output, being evaluated; None = not needed"""
+    """evaluation of the network's raw output; None = not needed"""
 
 
 @COMMANDS.command("lz-analyze", open_ended=True)
 def lz_analyze(host: Host, *words: str, reply: Reply) -> None:
-    """Analyze until the next line arrives, in Leela Zero's layout: lz-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
+    """Analyze until the next line, in Leela Zero's format: lz-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
     _analyze(host, words, reply, LZ)
 
 
 @COMMANDS.command("kata-analyze", open_ended=True)
 def kata_analyze(host: Host, *words: str, reply: Reply) -> None:
-    """Analyze until the next line arrives, in KataGo's layout: kata-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
+    """Analyze until the next line, in KataGo's format: kata-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
     _analyze(host, words, reply, KATA)
 
 
 @COMMANDS.command("cgos-analyze", open_ended=True)
 def cgos_analyze(host: Host, *words: str, reply: Reply) -> None:
-    """Analyze until the next line arrives, in CGOS's JSON: cgos-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
+    """Analyze until the next line, in CGOS's JSON: cgos-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
     _analyze(host, words, reply, CGOS)
 
 
 @COMMANDS.command("lz-genmove_analyze")
 def lz_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
-    """Choose and play a move with reports as of lz-analyze; ends with the line ``play VERTEX``."""
+    """Choose and play a move, with reports as by lz-analyze; ends with the line ``play VERTEX``."""
     return _choose(host, words, reply, LZ)
 
 
 @COMMANDS.command("kata-genmove_analyze")
 def kata_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
-    """Choose and play a move with reports as of kata-analyze; ends with the line ``play VERTEX``."""
+    """Choose and play a move, with reports as by kata-analyze; ends with the line ``play VERTEX``."""
     return _choose(host, words, reply, KATA)
 
 
@@ -147,7 +140,7 @@ def cgos_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
 
 @COMMANDS.command("kata-search_analyze")
 def kata_search_analyze(host: Host, *words: str, reply: Reply) -> str:
-    """Choose a move without playing it, with reports as of kata-analyze; ends with ``play VERTEX``."""
+    """Choose a move without playing it, with reports as by kata-analyze; ends with ``play VERTEX``."""
     return _choose(host, words, reply, KATA, update=False)
 
 
@@ -159,12 +152,12 @@ def kata_search_analyze_cancellable(host: Host, *words: str, reply: Reply) -> st
 
 @COMMANDS.command("stop")
 def stop(host: Host) -> None:
-    """Stop an analysis, as every line does, and pondering."""
+    """Stop an analysis, as any line does, and pondering."""
     host.stop_pondering()
 
 
 def _analyze(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> None:
-    """Report until interrupted, perhaps before the player has been loaded."""
+    """Report until interrupted, perhaps before the player is loaded."""
     wanted = _wanted(host, words, layout, DEFAULT_CENTISECONDS / 100.0)
     player = host.uninterrupted_player
     if player is None:
@@ -180,7 +173,7 @@ def _analyze(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -
 def _choose(
     host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, update: bool = True, is_cancellable: bool = False
 ) -> str:
-    """Report until a move has been chosen; the last report of the search comes in any case."""
+    """Report until a move has been chosen; the last report of the search is always printed."""
     wanted = _wanted(host, words, layout, layout.genmove_interval_s)
     player = host.uninterrupted_player if is_cancellable else host.player
     if player is None:
@@ -200,7 +193,7 @@ def _choose(
     finally:
         _let_go(asked)
     if update:
-        tell_search(host)
+        print_summary(host)
     return f"play {'resign' if move == RESIGN else vertices([move], player.game.size)}"
 
 
@@ -214,9 +207,9 @@ def _wanted(host: Host, words: tuple[str, ...], layout: Layout, interval_s: floa
     """Read a command's arguments.
 
     Args:
-        interval_s: between reports where the arguments do not say.
+        interval_s: default interval of reports.
     Raises:
-        CommandError: something there is not understood.
+        CommandError: an unknown argument or value.
     """
     left, given, filters = list(words), dict[str, Any](), list[Filter]()
     color = arguments.leading_color(host, left)
@@ -240,37 +233,37 @@ def _wanted(host: Host, words: tuple[str, ...], layout: Layout, interval_s: floa
         else:
             known = ", ".join(["interval", *COUNTS, "avoid", "allow", *layout.switches])
             raise CommandError(f"syntax error: {key!r} is unknown, expected one of {known}")
-    for one in filters:
-        # Ambiguous filters are refused, as by KataGo.
-        if one.is_exclusive and sum(other.color == one.color for other in filters) > 1:
-            raise CommandError("syntax error: allow stands alone for its color, without avoid or another allow")
+    for key, side, _, _ in filters:
+        # KataGo refuses ambiguous filters too.
+        if key == "allow" and sum(other == side for _, other, _, _ in filters) > 1:
+            raise CommandError("syntax error: several filters of a color with allow, expected one allow alone")
     return Wanted(color, interval_s, replace(layout.options, **given), filters)
 
 
 def _asked(player: "Player", wanted: Wanted, reply: Reply, layout: Layout) -> Asked:
-    """An analysis by a player, as its arguments want it."""
+    """The analysis that a command's arguments describe."""
     from engine.insight.analyses import Analysis
     from engine.insight.raw_outputs import NOTHING
     from engine.search.move_filter import EVERY_MOVE, only, without
     from engine.search.report import Watcher
 
     color, interval_s, options, filters = wanted
-    restrictions = ((only if one.is_exclusive else without)(one.color, one.points, one.depth) for one in filters)
+    restrictions = ((only if key == "allow" else without)(side, points, depth) for key, side, points, depth in filters)
     moves, size = reduce(and_, restrictions, EVERY_MOVE), player.game.size
-    query = _query(player, color) if layout.tells_stdev and not options.any_ownership else None
+    query = _query(player, color) if layout.has_stdev and not options.any_ownership else None
     patience = iter((RAW_S,))
 
-    def tell(report: "Report") -> None:
+    def write(report: "Report") -> None:
         raw = NOTHING if query is None else query.outputs_within(next(patience, 0.0))
         reply.line(layout.line(Analysis(report, raw), size, color == BLACK, options))
 
     first_s = min(FIRST_S, interval_s) if math.isfinite(interval_s) else math.inf
-    watcher = Watcher(tell, interval_s, first_s, options.min_moves, options.any_ownership)
+    watcher = Watcher(write, interval_s, first_s, options.min_moves, options.any_ownership)
     return Asked(color, watcher, moves, query)
 
 
 def _query(player: "Player", color: int) -> "PositionQuery | None":
-    """Start the evaluation of the network's ownership; None if it has no such head, or has failed."""
+    """Start the evaluation of the network's ownership; None if the network has no such head, or has failed."""
     from engine.features.encoder import ENCODERS
     from engine.inference.server import NetworkFailed
     from engine.insight.raw_outputs import PositionQuery
@@ -285,14 +278,18 @@ def _query(player: "Player", color: int) -> "PositionQuery | None":
 
 
 def _next(left: list[str], usage: str) -> str:
-    """The next argument, which must be there."""
+    """Take the next argument.
+
+    Raises:
+        CommandError: there is none.
+    """
     if not left:
         raise CommandError(f"syntax error: expected {usage}")
     return left.pop(0)
 
 
 def _count(key: str, text: str) -> int:
-    """An argument that must be a number of moves."""
+    """The number of moves of an argument, at most ``MAX_MOVES``."""
     value = integer(text)
     if value < 0:
         raise CommandError(f"syntax error: {key} is {value}, expected 0 or more")
@@ -300,11 +297,11 @@ def _count(key: str, text: str) -> int:
 
 
 def _filter(host: Host, key: str, color: str, vertices: str, depth: str) -> Filter:
-    """What follows ``avoid`` or ``allow`` (``key``)."""
+    """The filter of the three words after ``avoid`` or ``allow`` (``key``)."""
     points = [arguments.vertex(host, text) for text in vertices.split(",") if text]
     if not points:
         raise CommandError(f"syntax error: {key} without a vertex")
     moves = integer(depth)
     if moves < 1:
         raise CommandError(f"syntax error: a depth of {moves} moves, expected 1 or more")
-    return Filter(key == "allow", arguments.color(color), points, moves)
+    return key, arguments.color(color), points, moves

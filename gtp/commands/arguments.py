@@ -22,25 +22,21 @@ def color(text: str) -> int:
 
 
 def optional_color(host: Host, text: str) -> int:
-    """A colour, or the side to move where the text is empty.
-
-    Raises:
-        CommandError: it is neither.
-    """
+    """A colour, or the side to move where the text is empty; errors as of :func:`color`."""
     return color(text) if text else host.record.game.to_move
 
 
 def leading_color(host: Host, words: list[str]) -> int:
-    """Take the colour off the front of a command's words; the side to move where none stands there."""
+    """Remove a leading colour from a command's words and return it; the side to move where there is none."""
     has_color = bool(words) and words[0].lower() in COLORS
     return optional_color(host, words.pop(0) if has_color else "")
 
 
 def vertex(host: Host, text: str) -> int:
-    """A point of the current board, or a pass.
+    """A point of the current board, or PASS.
 
     Raises:
-        CommandError: neither.
+        CommandError: the text is neither.
     """
     try:
         return from_vertex(text, host.record.game.size)
@@ -49,10 +45,10 @@ def vertex(host: Host, text: str) -> int:
 
 
 def moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Pairs of colours and vertices.
+    """Moves (colour, point) from pairs of words.
 
     Raises:
-        CommandError: something else stands there.
+        CommandError: an odd number of words, or a word that is not a colour or a vertex.
     """
     if len(words) % 2:
         raise CommandError("syntax error: expected pairs of color and vertex")
@@ -61,12 +57,12 @@ def moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def set_up(host: Host, stones: Iterable[tuple[int, int]], to_move: int) -> None:
-    """Begin a game from stones, given as colours and points."""
+    """Begin a game from stones (colour, point)."""
     pairs = list(stones)
     black, white = ([point for side, point in pairs if side == color] for color in (BLACK, WHITE))
     host.record.set_up(black, white, to_move)
 
 
 def vertices(host: Host, points: Iterable[int]) -> str:
-    """Points of the current board as GTP writes them, in one line."""
+    """Vertices of points of the current board, in one line."""
     return info.vertices(points, host.record.game.size)

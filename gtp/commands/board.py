@@ -19,15 +19,15 @@ COMMANDS = Registry()
 
 @COMMANDS.command("boardsize")
 def boardsize(host: Host, size: str, height: str = "") -> None:
-    """Begin a game on an empty board of this size; komi and rules stay.
+    """Begin a game on an empty board of this size, with the same komi and rules.
 
-    Some clients send width and height; only square boards are played.
+    Width and height, which some clients send, must be the same: boards are square.
     """
     width = integer(size)
     if height and integer(height) != width:
         raise CommandError(f"unacceptable size: {size}x{height} is not square")
     record = host.record
-    # Until the player is loaded, its loading thread shows progress.
+    # While the player is being loaded, the loading thread shows progress.
     with nullcontext() if host.is_loading else compile_progress():
         record.new_game(width)
 
@@ -46,13 +46,14 @@ def query_boardsize(host: Host) -> str:
 
 @COMMANDS.command("clear_board")
 def clear_board(host: Host) -> None:
-    """Begin a game on an empty board of the same size; komi and rules stay."""
+    """Begin a game on an empty board of the same size, with the same komi and rules."""
     host.record.new_game(host.record.game.size)
 
 
 @COMMANDS.command("set_position")
 def set_position(host: Host, *stones: str) -> None:
-    """Begin a game from stones, given as pairs of color and vertex; Black is to move. Without stones: an empty board.
+    """Begin a game from stones, given as pairs of color and vertex; Black is to move. Without stones the board is
+    empty.
 
     The position has no history: no ko and no captures.
     """
@@ -85,13 +86,13 @@ def showboard(host: Host) -> str:
 
 @COMMANDS.command("fixed_handicap")
 def fixed_handicap(host: Host, stones: str) -> str:
-    """Place handicap stones on their traditional points."""
+    """Place this number of handicap stones on the traditional points."""
     return arguments.vertices(host, host.record.fixed_handicap(integer(stones)))
 
 
 @COMMANDS.command("place_free_handicap")
 def place_free_handicap(host: Host, stones: str) -> str:
-    """Place handicap stones on points that the engine chooses."""
+    """Place this number of handicap stones on points that the engine chooses."""
     return arguments.vertices(host, host.record.place_free_handicap(integer(stones)))
 
 
@@ -133,12 +134,12 @@ def kgs_rules(host: Host, rules: str) -> None:
 
 
 MAX_BYTES = 1 << 24
-"""Bytes of a file that are read"""
+"""Largest number of bytes read from a file"""
 
 
 @COMMANDS.command("loadsgf")
 def loadsgf(host: Host, file: str, *move: str) -> None:
-    """Load a game from an SGF file: all moves, or those before a move number.
+    """Load a game from an SGF file: all moves, or the moves before a move number.
 
     The file name may contain spaces; a number after it is the move number.
     """
@@ -159,7 +160,7 @@ def loadsgf(host: Host, file: str, *move: str) -> None:
 
 @COMMANDS.command("printsgf")
 def printsgf(host: Host, *file: str) -> str:
-    """Print the game as SGF, or write it to a file; the file ``-`` prints too."""
+    """Print the game as SGF, or write it to a file; ``-`` as the file prints it."""
     from engine.system.files import written_whole
 
     text = host.game_session.sgf()

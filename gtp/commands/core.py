@@ -1,4 +1,4 @@
-"""Administration: name, version, commands, and the end. Nothing here waits for the player."""
+"""Administration: name, version, list of commands, quit. No command here waits for the player."""
 
 import inspect
 import re
@@ -56,14 +56,14 @@ def show_help(host: Host, command: str = "") -> str:
 
 
 def families(commands: Iterable[Command]) -> Iterator[tuple[str, list[Command]]]:
-    """Commands by topic: the first sentence of their file, and its commands."""
+    """Commands by family, with the first sentence of the family's docstring."""
     for module, found in groupby(commands, lambda command: command.function.__module__):
         text = " ".join((inspect.getdoc(sys.modules[module]) or "").split())
         yield re.sub(r"\.( .*)?$", "", text), list(found)
 
 
 def _explained(command: Command) -> list[str]:
-    """A command with its arguments and summary in one line, then each paragraph of its help in a line."""
+    """A command with its arguments and summary in one line, then a line for each further paragraph of its help."""
     paragraphs = command.summary.replace("``", "").split("\n\n")
     first, *rest = (" ".join(paragraph.split()) for paragraph in paragraphs)
     return [f"{command.usage}: {first}", *rest]

@@ -1,8 +1,8 @@
 """GoGui's extensions of GTP: set-up of positions, interruption, the rules of the game, and its analyze menu.
 
-The command ``gogui-rules_board_size`` is left out: GoGui sends it to every engine that it attaches, and discards the
-open game if the answer differs from that game's size. Source: GoGui's manual, "Setup Commands", "Interrupting
-Commands", "Rules" and "Analyze Commands".
+``gogui-rules_board_size`` is missing on purpose: GoGui sends it to every attached engine, and discards the open game if
+the answer differs from the game's size. Source: GoGui's manual, "Setup Commands", "Interrupting Commands", "Rules" and
+"Analyze Commands".
 """
 
 import json
@@ -50,19 +50,21 @@ none/Clear tree and cache/clear_cache"""
 
 @COMMANDS.command("gogui-analyze_commands")
 def gogui_analyze_commands(host: Host) -> str:
-    """List the commands of GoGui's analyze menu with the kinds of their replies; from then on, draw searches live."""
-    host.draws_live = True
+    """List the commands of GoGui's analyze menu and the kinds of their replies; from then on, draw searches live unless
+    live-graphics is false.
+    """
+    host.has_gogui = True
     return ANALYZE_COMMANDS
 
 
 @COMMANDS.command("gogui-interrupt")
 def gogui_interrupt(host: Host) -> None:
-    """Promise that the comment line ``# interrupt`` ends a running command."""
+    """Announce that the comment line ``# interrupt`` stops a running command."""
 
 
 @COMMANDS.command("gogui-sigint")
 def gogui_sigint(host: Host) -> str:
-    """The process id for SIGINT; from now on that signal interrupts the running command instead of the engine."""
+    """The process id for SIGINT; from then on that signal stops the running command instead of the engine."""
     host.sigint_interrupts = True
     return str(os.getpid())
 
@@ -70,7 +72,7 @@ def gogui_sigint(host: Host) -> str:
 @COMMANDS.command("gogui-title")
 def gogui_title(host: Host) -> str:
     """The window title: the engine and, once it is loaded, its network."""
-    # GoGui asks before the first move, and offers to terminate an engine that does not answer for seconds.
+    # GoGui sends this before the first move, and offers to terminate an engine that takes seconds to answer.
     server = None if host.is_loading else host.player.server
     return "Keima" if server is None else f"Keima with {server.spec.name}"
 
@@ -86,7 +88,7 @@ def gogui_setup(host: Host, *moves: str) -> None:
 
 @COMMANDS.command("gogui-setup_player")
 def gogui_setup_player(host: Host, color: str) -> None:
-    """Set the side to move of a position that was set up."""
+    """Set the side to move of a set-up position."""
     side, game = arguments.color(color), host.record.game
     if game.n_moves:
         raise CommandError("the game has begun")
@@ -116,7 +118,7 @@ def keima_rules(host: Host, key: str = "", value: str = "") -> str:
     if key and not value:
         raise CommandError("syntax error: expected keima-rules [KEY VALUE]")
     if key:
-        # GoGui sends the flags after the name when it restores saved parameters.
+        # When GoGui restores saved parameters, it sends the flags after the name.
         if (key, value) != ("rules", CUSTOM):
             host.record.set_rules(rules_named(value) if key == "rules" else with_flag(rules, key, value))
         return ""
@@ -130,7 +132,7 @@ def keima_rules(host: Host, key: str = "", value: str = "") -> str:
 
 
 def _lower(value: object) -> str:
-    """A rule set or the value of a flag in lower case, which GoGui capitalizes."""
+    """A rule set or a flag's value in lower case; GoGui capitalizes it."""
     return str(value).lower()
 
 
@@ -142,7 +144,7 @@ def gogui_rules_game_id(host: Host) -> str:
 
 @COMMANDS.command("gogui-rules_board")
 def gogui_rules_board(host: Host) -> str:
-    """The stones as a board of X (black), O (white) and points."""
+    """The stones as a board of X (black), O (white) and dots (empty)."""
     from engine.go.geometry import on_board_points
 
     size, cells = host.game_session.game.size, host.game_session.game.position.board.color
@@ -176,16 +178,16 @@ def gogui_rules_final_result(host: Host) -> str:
 
 
 LABELLED = 0.01
-"""Smallest share of a labelled move"""
+"""Smallest probability or share of visits of a labelled move"""
 SHADED = 0.002
-"""Smallest share of a coloured point"""
+"""Smallest probability of a coloured point"""
 AGREED = 0.02
-"""Largest difference of the shares of visits and prior without a colour"""
+"""Largest difference between share of visits and prior of a move without a colour"""
 
 
 @COMMANDS.command("keima-policy")
 def keima_policy(host: Host, color: str = "") -> str:
-    """Colour the moves by the network's policy, in percent; without a network by the policy of patterns."""
+    """Colour the moves by the network's policy, in percent; without a network by the tree policy."""
     from engine.insight.overlays import policy
 
     side = arguments.optional_color(host, color)
@@ -210,8 +212,6 @@ def keima_search(host: Host, color: str = "") -> str:
 
     Green moves have a larger share of the visits than their prior, red ones a smaller one.
     """
-    from engine.go.geometry import BLACK
-
     side = arguments.optional_color(host, color)
     report = _report(host, side)
     labels, colors = [], []
@@ -227,7 +227,7 @@ def keima_search(host: Host, color: str = "") -> str:
 
 @COMMANDS.command("keima-scores")
 def keima_scores(host: Host, color: str = "") -> str:
-    """Search, and label the moves with the score lead after them."""
+    """Search, and label the moves with their score leads."""
     report = _report(host, arguments.optional_color(host, color))
     scores = [(vertex, move.score_stm) for vertex, move in _on_board(host, report) if move.visits]
     # GoGui shows four characters on a point.
@@ -247,15 +247,15 @@ def keima_pv(host: Host, color: str = "") -> str:
 
 @COMMANDS.command("keima-ownership")
 def keima_ownership(host: Host) -> str:
-    """Show the ownership of every point: 1 = Black's, -1 = White's."""
+    """Show the ownership of every point, from 1 (Black) to -1 (White)."""
     owners = host.player.look(host.game_session.game.to_move, visits=1).ownership_black
-    assert owners is not None, "look() asks for it"
+    assert owners is not None, "look() computes ownership"
     return gogui.board((f"{value:.3f}" for value in owners.tolist()), host.game_session.game.size)
 
 
 @COMMANDS.command("keima-liberties")
 def keima_liberties(host: Host) -> str:
-    """Show the liberties of every stone's chain."""
+    """Show the number of liberties of every stone's chain."""
     from engine.insight.overlays import liberties
 
     found = liberties(host.game_session.game.position.board).tolist()
@@ -264,7 +264,7 @@ def keima_liberties(host: Host) -> str:
 
 @COMMANDS.command("keima-ladders")
 def keima_ladders(host: Host, color: str = "") -> str:
-    """Mark the moves that capture in a ladder by triangles, those that escape from one by squares."""
+    """Mark the moves that capture in a ladder by triangles, the moves that escape from a ladder by squares."""
     from engine.insight.overlays import ladders
 
     side = arguments.optional_color(host, color)
@@ -277,28 +277,22 @@ def keima_ladders(host: Host, color: str = "") -> str:
 
 
 def _name(color: int) -> str:
-    from engine.go.notation import color_word
-
     return color_word(color).capitalize()
 
 
 def _report(host: Host, color: int) -> "Report":
-    """The report of a search for a colour, with a move's limits."""
+    """The report of a search for a colour within the limits of a move."""
     with live_graphics(host, color) as watcher:
         return host.player.look(color, watcher=watcher)
 
 
 def _on_board(host: Host, report: "Report") -> Iterator[tuple[str, "MoveReport"]]:
-    """The moves of a report without the pass, each with its vertex."""
-    from engine.go.geometry import PASS
-
-    for move in report.moves:
-        if move.point != PASS:
-            yield arguments.vertices(host, [move.point]), move
+    """The moves of a report except the pass, each with its vertex."""
+    return ((arguments.vertices(host, [move.point]), move) for move in report.moves if move.point != PASS)
 
 
 def _heat(host: Host, probabilities: "np.ndarray", text: str) -> str:
-    """Points coloured and labelled by probability, and a line of text."""
+    """Graphics that colour and label points by probability, and a line of text."""
     from engine.go.geometry import on_board_points
 
     vertices = arguments.vertices(host, on_board_points(host.game_session.game.size).tolist()).split()

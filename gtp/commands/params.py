@@ -1,8 +1,7 @@
-"""Parameters of the running engine by our names and KataGo's, its networks, and how fast it searches.
+"""Parameters of the running engine by our names and KataGo's, its networks, and its search speed.
 
-A parameter that KataGo has under another name answers to both. Ranges and messages are those of the command line; a
-change counts from the next move on and until it is changed again. Sources: KataGo, docs/GTP_Extensions.md and
-cpp/configs/gtp_example.cfg.
+A parameter that KataGo has under another name has both names. Ranges and messages are those of the command line; a
+change takes effect with the next move. Sources: KataGo, docs/GTP_Extensions.md and cpp/configs/gtp_example.cfg.
 """
 
 import json
@@ -37,7 +36,7 @@ KATAGO = {
     "rootDirichletNoiseWeight": "root_noise",
     "analysisWideRootNoise": "wide_root_noise",
 } | SEARCH_OPTIONS
-"""KataGo's name -> our option. KataGo's early temperature decays; ours ends with the opening."""
+"""KataGo's name -> our option. KataGo's early temperature decays; ours holds for the opening."""
 FIXED = {
     "weights": "restart keima gtp with --weights",
     "device": "restart keima gtp with --device",
@@ -50,13 +49,13 @@ FIXED = {
 }
 """Parameter that cannot change -> what to do instead"""
 NO_LIMIT = 1 << 50
-"""Visits and playouts that mean no limit in KataGo"""
+"""KataGo's number of visits and playouts without a limit"""
 NONE_HERE = {"playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT}
-"""KataGo's parameter without a counterpart -> its neutral value; clients ask for them at the start"""
+"""KataGo's parameter without a counterpart -> its neutral value; clients read these at the start"""
 LIMITS = ("maxVisits", "maxVisitsPondering", "maxTime", "maxTimePondering")
-"""Values of these above our maximum mean the maximum: LizzieYzy removes limits so"""
+"""Parameters whose values are clamped to our maximum: LizzieYzy removes limits by huge values"""
 ALLOW_RESIGNATION = "allowResignation"
-"""KataGo's switch; ours is a resignation value of ``NEVER``"""
+"""KataGo's switch of resigning; off, our ``resign_below`` is ``NEVER``"""
 NEVER = -1.0
 KINDS = (PlayOptions, SearchOptions)
 """Options classes of parameters"""
@@ -83,7 +82,7 @@ def kata_get_params(host: Host) -> str:
 
 @COMMANDS.command("kata-set-param")
 def kata_set_param(host: Host, name: str, value: str) -> None:
-    """Change a parameter from the next move on; keima gtp --help explains them and their ranges.
+    """Change a parameter from the next move on; keima gtp --help explains all parameters and their ranges.
 
     The first limit that is reached, visits or seconds, ends a search; 0 = no limit.
     """
@@ -92,7 +91,7 @@ def kata_set_param(host: Host, name: str, value: str) -> None:
 
 @COMMANDS.command("kata-set-params")
 def kata_set_params(host: Host, *json_object: str) -> None:
-    """Change several parameters, given as a JSON object: all of them, or none if one cannot change."""
+    """Change several parameters, given as a JSON object: all, or none if a value is refused."""
     try:
         given = json.loads(" ".join(json_object))
     except (ValueError, RecursionError):
@@ -103,7 +102,7 @@ def kata_set_params(host: Host, *json_object: str) -> None:
 
 
 def _change(host: Host, given: dict[str, str]) -> None:
-    """Change parameters: all of them, or none if one cannot change."""
+    """Change parameters: all, or none if a value is refused."""
     player = host.player
     play, search = dict[str, Any](), dict[str, Any]()
     for name, text in given.items():
@@ -121,7 +120,7 @@ def _change(host: Host, given: dict[str, str]) -> None:
             text = str(item.metadata["high"])
         (play if item in fields(PlayOptions) else search)[item.name] = parse(item, text, name)
     if ALLOW_RESIGNATION in given:
-        # After a resignation value in the same command, in any order.
+        # After all other parameters, since the same command may set the resignation value.
         if not switch(ALLOW_RESIGNATION, given[ALLOW_RESIGNATION]):
             play["resign_below"] = NEVER
         elif play.get("resign_below", player.options.resign_below) == NEVER:
@@ -161,15 +160,17 @@ def _value(host: Host, name: str) -> Any:
     if name == ALLOW_RESIGNATION:
         return player.options.resign_below > NEVER
     item = _named(name)
+    if item.name == "live_graphics":
+        return host.draws_live
     is_of_play = item in fields(PlayOptions)
     return getattr(player.options if is_of_play else resolved(player.search_options, player.server), item.name)
 
 
 def _named(name: str) -> Field[Any]:
-    """The option of a name.
+    """The option of a parameter's name.
 
     Raises:
-        CommandError: unknown.
+        CommandError: unknown parameter.
     """
     ours = KATAGO.get(name, name.replace("-", "_"))
     if item := find_option(ours, *KINDS):
@@ -183,7 +184,7 @@ def _named(name: str) -> Field[Any]:
 def kata_benchmark(host: Host, visits: str, *, reply: Reply) -> str:
     """Measure the speed of the search on ten positions of this board size, with this number of visits each.
 
-    Uses the current options without limits. Tree and cache are cleared, the game stays. The command keima benchmark
+    Uses the current options without limits. Clears the tree and the cache, keeps the game. The command keima benchmark
     finds the settings that play strongest on this machine.
     """
     from engine.inference.server import NetworkFailed
@@ -202,26 +203,19 @@ def kata_benchmark(host: Host, visits: str, *, reply: Reply) -> str:
             if host.is_interrupted:
                 break
             reports.append(measured.report)
-            speed = _speed(*_sums([measured.report]))
-            reply.line(f"{len(reports)}/{POSITIONS}, {measured.n_moves} moves played: {speed}")
+            reply.line(f"{len(reports)}/{POSITIONS}, {measured.n_moves} moves played: {_speed([measured.report])}")
     except NetworkFailed as error:
         return f"{error}"
-    return f"together: {_speed(*_sums(reports))}" if reports else "interrupted"
+    return f"together: {_speed(reports)}" if reports else "interrupted"
 
 
-def _sums(reports: list["Report"]) -> tuple[int, int, float]:
-    """Visits, evaluations and seconds of some searches."""
+def _speed(reports: list["Report"]) -> str:
+    """Visits and evaluations of searches, in all and a second."""
+    seconds = sum(report.seconds for report in reports)
+    visits = sum(report.playouts_this_run for report in reports)
+    evaluations = sum(report.evaluations for report in reports)
+    pace_s = max(seconds, 1e-3)
     return (
-        sum(report.playouts_this_run for report in reports),
-        sum(report.evaluations for report in reports),
-        sum(report.seconds for report in reports),
-    )
-
-
-def _speed(visits: int, evaluations: int, seconds: float) -> str:
-    """Speed of some searches, of a millisecond at least."""
-    moment_s = max(seconds, 1e-3)
-    return (
-        f"{visits} visits in {seconds:.2f} s, {visits / moment_s:.0f} visits/s, "
-        f"{evaluations} evaluations, {evaluations / moment_s:.0f} evaluations/s"
+        f"{visits} visits in {seconds:.2f} s, {visits / pace_s:.0f} visits/s, "
+        f"{evaluations} evaluations, {evaluations / pace_s:.0f} evaluations/s"
     )

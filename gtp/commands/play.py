@@ -1,7 +1,7 @@
 """Moves of the client and the engine, and the end of games on KGS and CGOS.
 
-Sources: of ``kgs-`` commands kgsGtp's documentation, of ``kata-`` commands KataGo's docs/GTP_Extensions.md, of
-``cgos-`` commands the client in zakki/cgos.
+Sources: kgsGtp's documentation (``kgs-``), KataGo's docs/GTP_Extensions.md (``kata-``), the client in zakki/cgos
+(``cgos-``).
 """
 
 import sys
@@ -10,12 +10,12 @@ from engine import __version__
 from gtp.commands import arguments
 from gtp.gogui import live_graphics
 from gtp.host import Host
-from gtp.info import lz_summary, winrate
+from gtp.info import lz_summary, win_rate
 from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()
 CANCELLED = "cancelled"
-"""KataGo's reply to a search that another line cancelled"""
+"""KataGo's reply to a cancelled search"""
 
 
 @COMMANDS.command("play")
@@ -25,7 +25,7 @@ def play(host: Host, color: str, vertex: str) -> None:
 
 
 def _choose(host: Host, color: str, purpose: str) -> str:
-    """Choose a move for a purpose, the name of one of :class:`engine.play.game_session.Purpose`."""
+    """Choose a move for the :class:`engine.play.game_session.Purpose` of this name."""
     from engine.play.game_session import RESIGN, Purpose
 
     side = arguments.color(color)
@@ -38,7 +38,7 @@ def _choose(host: Host, color: str, purpose: str) -> str:
 def genmove(host: Host, color: str) -> str:
     """Choose and play a move for a player, even out of turn: a vertex, pass or resign."""
     move = _choose(host, color, "PLAY")
-    tell_search(host)
+    print_summary(host)
     return move
 
 
@@ -46,7 +46,7 @@ def genmove(host: Host, color: str) -> str:
 def kgs_genmove_cleanup(host: Host, color: str) -> str:
     """Like genmove, but capture all dead stones of the opponent before passing, and never resign."""
     move = _choose(host, color, "CLEAN_UP")
-    tell_search(host)
+    print_summary(host)
     return move
 
 
@@ -56,38 +56,40 @@ def kgs_game_over(host: Host) -> None:
     host.stop_pondering()
 
 
-# Not listed: newer versions of kgsGtp break down over a list that has it.
+# Not listed: newer versions of kgsGtp fail where list_commands contains it.
 @COMMANDS.command("kgs-chat", is_listed=False)
 def kgs_chat(host: Host, kind: str, name: str, *words: str) -> str:
-    """Answer any chat message with the engine, its network and its latest win rate."""
+    """Answer a chat message with the engine, its network and its latest win rate."""
     player = host.player
     network = "without a network" if player.server is None else f"with {player.server.spec.name}"
     report = player.last_genmove_report
-    rate = "" if report is None else f" My win rate was {winrate(report):.1%} at my last move, {report.visits} visits."
-    return f"I am Keima {__version__}, a Go engine {network}.{rate}"
+    text = f"I am Keima {__version__}, a Go engine {network}."
+    if report is not None:
+        text += f" My win rate was {win_rate(report.value_stm):.1%} at my last move, {report.visits} visits."
+    return text
 
 
 @COMMANDS.command("cgos-opponent_name")
 def cgos_opponent_name(host: Host, *name: str) -> None:
-    """Note the opponent's name on standard error, and thus in the log."""
+    """Write the opponent's name to standard error and the log."""
     print(f"opponent: {' '.join(name)}", file=sys.stderr, flush=True)
 
 
 @COMMANDS.command("cgos-opponent_rating")
 def cgos_opponent_rating(host: Host, *rating: str) -> None:
-    """Note the opponent's rating on standard error, and thus in the log."""
+    """Write the opponent's rating to standard error and the log."""
     print(f"opponent's rating: {' '.join(rating)}", file=sys.stderr, flush=True)
 
 
 @COMMANDS.command("cgos-gameover")
 def cgos_gameover(host: Host, *result: str) -> None:
-    """The game is over: note the result on standard error, and stop pondering until the next command."""
+    """The game is over: write the result to standard error, and stop pondering until the next command."""
     host.stop_pondering()
     print(f"result: {' '.join(result)}", file=sys.stderr, flush=True)
 
 
-def tell_search(host: Host) -> None:
-    """Print a summary of the latest move's search to standard error, if the options ask for it."""
+def print_summary(host: Host) -> None:
+    """Print a summary of the latest move's search to standard error, if ``search_summary`` is on."""
     player = host.player
     if player.options.search_summary and player.last_genmove_report is not None:
         print(lz_summary(player.last_genmove_report, player.game.size), file=sys.stderr, flush=True)
@@ -117,7 +119,7 @@ def kata_search_cancellable(host: Host, color: str) -> str:
 
 @COMMANDS.command("restricted_genmove")
 def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
-    """Choose one of some moves for a player without playing it; pass if none is legal."""
+    """Choose one of these moves for a player without playing it; pass if none is legal."""
     from engine.play.move_plan import unsearched_move
     from engine.search.move_filter import only
 
@@ -136,7 +138,7 @@ def undo(host: Host) -> None:
 
 @COMMANDS.command("gg-undo")
 def gg_undo(host: Host, moves: str = "1") -> None:
-    """Undo a number of moves, or none if there are fewer."""
+    """Undo this number of moves, or none if the game has fewer."""
     count = integer(moves)
     if count < 0:
         raise CommandError(f"syntax error: {count} moves, expected 0 or more")

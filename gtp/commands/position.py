@@ -1,6 +1,6 @@
 """The position without a search: legal moves, score, life and death, policy and raw network output.
 
-Sources: the GNU Go program documentation, "GTP command reference"; Leela Zero's ``heatmap``, which it writes to its
+Sources: the GNU Go program documentation, "GTP command reference"; Leela Zero's ``heatmap``, which it prints to
 standard error; KataGo, docs/GTP_Extensions.md.
 """
 
@@ -37,7 +37,7 @@ def captures(host: Host, color: str) -> str:
 
 
 def legal_points(host: Host, color: int) -> list[int]:
-    """The points where a colour may move, the top row first."""
+    """The points of a colour's legal moves, the top row first."""
     from engine.go.geometry import on_board_points
 
     game = host.game_session.game
@@ -62,9 +62,9 @@ HEATMAP_USAGE = "expected heatmap [SYMMETRY], a symmetry from 0 to 7, average or
 
 @COMMANDS.command("estimate_score")
 def estimate_score(host: Host) -> str:
-    """The score of final_score, and its bounds in White's points if one side gets all unsettled points."""
+    """The estimate of final_score, and its bounds in White's points if one side gets all unsettled points."""
     found = host.player.score()
-    # A draw begins with a colour too, for GoGui.
+    # A draw begins with a colour too, as GoGui expects.
     winner = "B" if found.lead_black > 0 else "W"
     bounds = f"upper bound: {-found.low_black:.1f}, lower: {-found.high_black:.1f}"
     return f"{winner}+{abs(found.lead_black):.1f} ({bounds})"
@@ -74,8 +74,9 @@ def estimate_score(host: Host) -> str:
 def heatmap(host: Host, symmetry: str = "0") -> str:
     """Show the policy of the side to move in thousandths and its win rate: heatmap [SYMMETRY].
 
-    The symmetry of the network's input is 0 to 7; average is the mean of all, all shows each. The network is evaluated
-    as in play, perhaps in 16 bits; kata-raw-nn is exact. Without a network this is the tree policy, without a win rate.
+    The symmetry of the network's input is 0 to 7, average (the mean of all) or all (each). The network is evaluated as
+    in play, perhaps in 16 bits; kata-raw-nn evaluates it in float32. Without a network: the tree policy, without a win
+    rate.
     """
     import numpy as np  # by now it is loaded
 
@@ -92,7 +93,7 @@ def heatmap(host: Host, symmetry: str = "0") -> str:
 
 
 def _heatmap_text(probabilities: list[float], win: float, size: int) -> str:
-    """A policy in Leela Zero's layout."""
+    """A policy in Leela Zero's format."""
     *words, pass_word = (str(round(1000 * one)) for one in probabilities)
     rate = "" if win != win else f"\nwinrate: {win:.6f}"
     return f"{gogui.board(words, size)}\npass: {pass_word}{rate}"
@@ -108,7 +109,7 @@ def kata_raw_nn(host: Host, *words: str) -> str:
     """Show the network's raw output, in float32 on the CPU: kata-raw-nn [COLOR] SYMMETRY [OPTIMISM].
 
     The symmetry is 0 to 7 or all; the optimism, 0 to 1, mixes the two policies of some networks. Win rates, points and
-    ownership are White's; nan = the network has no such output, or the move is illegal.
+    ownership are White's; nan = the network has no such head, or the move is illegal.
     """
     given = list(words)
     color = arguments.leading_color(host, given)
@@ -116,13 +117,13 @@ def kata_raw_nn(host: Host, *words: str) -> str:
     from engine.features.symmetry import INVERSE
     from engine.insight.raw_outputs import evaluation_for
 
-    # KataGo flips the board before it transposes it, we flip it afterwards.
+    # KataGo's symmetries flip the board before they transpose it, ours after.
     asked = ((s, evaluation_for(host.player, color, INVERSE[s], optimism)) for s in symmetries)
     return "\n".join(_raw_text(host, symmetry, found) for symmetry, found in asked)
 
 
 def _asked(words: list[str]) -> tuple[Iterable[int], float]:
-    """The symmetries and the optimism of a command."""
+    """The symmetries and the optimism of kata-raw-nn."""
     if not 1 <= len(words) <= 2 or words[0].lower() not in ("all", *"01234567"):
         raise CommandError(f"syntax error: {RAW_USAGE}")
     optimism = number(words[1]) if len(words) == 2 else OPTIMISM
@@ -132,7 +133,7 @@ def _asked(words: list[str]) -> tuple[Iterable[int], float]:
 
 
 def _raw_text(host: Host, symmetry: int, found: "RawEvaluation") -> str:
-    """The answer of one symmetry."""
+    """The raw output in one symmetry, in KataGo's format."""
     output, size = found.output, host.game_session.game.size
     lines = [
         f"symmetry {symmetry}",

@@ -1,7 +1,7 @@
 """The game clock. Without a clock every move gets the time of the option ``--seconds``.
 
-GTP's own ``time_settings`` knows absolute time and Canadian overtime. KGS's and KataGo's commands name the kind of
-clock first and know byo-yomi too, KataGo's also Fischer's. Under byo-yomi the last number of ``time_left`` counts
+GTP's ``time_settings`` sets absolute time and Canadian overtime. KGS's and KataGo's commands name the kind of clock
+first and have byo-yomi too, KataGo's also Fischer clocks. Under byo-yomi the last number of ``time_left`` counts
 periods. Sources: kgsGtp's documentation of ``kgs-time_settings``; KataGo, docs/GTP_Extensions.md.
 """
 
@@ -21,13 +21,13 @@ KINDS: dict[str, tuple[Callable[..., TimeSettings], dict[str, Callable[[str], fl
     "fischer": (fischer, {"MAIN": number, "INCREMENT": number}),
     "fischer-capped": (fischer, {"MAIN": number, "INCREMENT": number, "LIMIT": number, "MOVE": number}),
 }
-"""Kind of clock -> what makes it, and its numbers; seconds but for stones and periods"""
+"""Kind of clock -> function that makes it, and its arguments: seconds, except stones and periods"""
 KGS_KINDS = ("none", "absolute", "byoyomi", "canadian")
 
 
 @COMMANDS.command("time_settings")
 def time_settings(host: Host, main_time: str, period: str, stones: str) -> None:
-    """Set the clock: main time, then periods of this length, each for this number of stones; in seconds.
+    """Set the clock, in seconds: main time, then periods of this length, each for this number of stones.
 
     A period of 0 means absolute time. A period with 0 stones means no clock.
     """
@@ -48,8 +48,8 @@ def kata_time_settings(host: Host, kind: str, *numbers: str) -> None:
     """Set a clock of one of these kinds, times in seconds; fractions too.
 
     none; absolute MAIN; byoyomi MAIN PERIOD PERIODS; canadian MAIN PERIOD STONES; fischer MAIN INCREMENT;
-    fischer-capped MAIN INCREMENT LIMIT MOVE: the main time never grows beyond LIMIT, no move may take longer than
-    MOVE; -1 = no such bound.
+    fischer-capped MAIN INCREMENT LIMIT MOVE, where LIMIT is the largest main time and MOVE the longest time of a move;
+    -1 = unlimited.
     """
     _configure(host, _settings(kind, numbers, tuple(KINDS)))
 
@@ -70,7 +70,7 @@ def time_left(host: Host, color: str, time: str, stones: str = "0") -> None:
 
 
 def _configure(host: Host, settings: TimeSettings) -> None:
-    """Set the clock; a running clock waits for the player, since the client may start it after the answer."""
+    """Set the clock; a time limit waits for the player, since the client may start the clock after the answer."""
     game_session = host.player if settings.is_limited else host.record
     game_session.clock.configure(settings)
 
@@ -79,7 +79,7 @@ def _settings(kind: str, numbers: tuple[str, ...], known: tuple[str, ...]) -> Ti
     """A clock from its kind and numbers.
 
     Raises:
-        CommandError: no such kind, or other numbers than it has.
+        CommandError: unknown kind, or a wrong number of arguments.
     """
     if kind not in known:
         raise CommandError(f"syntax error: {kind!r} is not a kind of clock, expected one of {', '.join(known)}")

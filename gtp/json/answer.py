@@ -1,10 +1,10 @@
-"""What an analysis found, as KataGo's analysis engine writes it.
+"""Answers in the format of KataGo's analysis engine.
 
-All keys that KataGo writes are there but for the hashes of the position, which clients compare with their own. Of the
-numbers that nothing here estimates, ``scoreSelfplay`` is the lead, and the errors of the raw network are what KataGo
-says of networks without such outputs: -1, and half of it for ``rawStWrError``. ``scoreStdev`` follows from how open the
-owners of the points are (:func:`engine.insight.raw_outputs.score_stdev`). Where a network gives no score, leads are 0:
-clients read numbers alone.
+Answers contain all of KataGo's keys except the position's hashes, which clients compare with their own.
+``scoreSelfplay``, which no head estimates, is the lead. The errors of the raw network are KataGo's for networks without
+such heads: -1, and -0.5 for ``rawStWrError``. ``scoreStdev`` is computed from the ownership
+(:func:`engine.insight.raw_outputs.score_stdev`). For a network without a score, leads are 0, since clients expect
+numbers.
 """
 
 from typing import Any
@@ -22,10 +22,10 @@ OWNERSHIP_DIGITS = 6
 
 
 class Answer:
-    """One analysis, from the view that its query asks for."""
+    """The answer to one analysis, from the perspective that its query asks for."""
 
     def __init__(self, found: Analysis, size: int, to_move: int, wanted: Wanted) -> None:
-        """An answer about a position with ``to_move`` (a color) to move."""
+        """Make the answer about a position with a color, ``to_move``, to move."""
         self._report, self._raw = found
         self._size, self._to_move, self._wanted = size, to_move, wanted
         viewer = {"b": BLACK, "w": WHITE}.get(wanted.perspective, to_move)
@@ -53,7 +53,7 @@ class Answer:
         """One move.
 
         Args:
-            selection: visits, or those of a move that it is preferred to where these are more.
+            selection: the move's visits, or more where a move after it has more.
         """
         wanted, score = self._wanted, self._score(move.score_stm)
         line = move.pv[: 1 + wanted.pv_length]
@@ -112,19 +112,19 @@ class Answer:
         }
 
     def _value(self, value_stm: float) -> float:
-        """A value of the side to move, from -1 to 1, for the viewer."""
+        """A value of the side to move, from -1 to 1, as the viewer's."""
         return rounded(-value_stm if self._is_flipped else value_stm)
 
     def _rate(self, value_stm: float) -> float:
-        """A win rate from 0 to 1 for the viewer; bounds may lie beyond."""
+        """The viewer's win rate from 0 to 1; confidence bounds may lie beyond."""
         return rounded(0.5 + 0.5 * (-value_stm if self._is_flipped else value_stm))
 
     def _score(self, score_stm: float | None) -> float:
-        """A lead in points for the viewer; 0 where nothing estimates it."""
+        """The viewer's lead in points; 0 without an estimate."""
         return 0.0 if score_stm is None else self._value(score_stm)
 
     def _policy(self) -> list[float]:
-        """The network's probabilities of all moves in policy order, the pass last; illegal moves -1."""
+        """The network's probabilities of all moves in policy order, the pass last; illegal moves have -1."""
         raw = self._raw.policy
         if raw is not None:
             return [-1.0 if value != value else rounded(value) for value in raw.tolist()]
@@ -134,12 +134,12 @@ class Answer:
         return found
 
     def _owners(self, black: np.ndarray | None) -> list[float]:
-        """Ownership, 1 = the viewer's; that of the position for a move without its own."""
+        """Ownership from 1 (the viewer's) to -1; the position's where a move has none."""
         known = self._report.ownership_black if black is None else black
         return self._by_point(None if known is None else self._black * known)
 
     def _by_point(self, values: np.ndarray | None) -> list[float]:
-        """A number for each point; 0 where they are unknown."""
+        """A number for each point; 0 where the numbers are unknown."""
         if values is None:
             return [0.0] * self._size**2
         found: list[float] = np.round(values.astype(np.float64), OWNERSHIP_DIGITS).tolist()

@@ -1,6 +1,6 @@
-"""The conversation: a line of JSON comes in, errors and warnings go out at once, analyses when they are done.
+"""The analysis engine: takes lines of JSON, sends errors and warnings at once and analyses when they are done.
 
-Threads: lines are taken by one thread; answers are given by those that analyse.
+Threads: one thread takes lines; the analysing threads send answers.
 """
 
 import json
@@ -22,34 +22,35 @@ from gtp.json.settings import Settings
 from gtp.json.values import FieldError, integers, parse_line, to_line
 
 KATAGO_VERSION = "1.17.2"
-"""Whose protocol this is: clients ask for the version to know what they may send"""
+"""Version of the protocol; clients ask for it to know which fields they may send"""
 ACTIONS = "'action' field must be 'query_version' or 'query_models' or 'clear_cache' or 'terminate' or 'terminate_all'"
 TURNS = "If provided, must be an array of integers indicating turns to terminate"
 NO_TERMINATE_ID = 'Requests for a terminate action must have a string "terminateId" field'
 
 
 class JsonEngine:
-    """Answers requests. Threads: one calls what is public."""
+    """Answers requests. Threads: one thread calls the public methods."""
 
     def __init__(self, analyses: Analyses, defaults: Settings, write: Callable[[str], None],
                  models: list[dict[str, Any]], is_full: Callable[[], bool] = lambda: False) -> None:  # fmt: skip
-        """Make an engine that has nothing to do yet.
+        """Make an engine without requests.
 
         Args:
             write: sends a line and returns at once; called by one thread at a time.
-            models: the networks, as ``query_models`` answers.
-            is_full: whether so much waits to be read that reports during searches, which the next ones replace, are
-                left out.
+            models: the networks, in the format of ``query_models``.
+            is_full: whether the client is so far behind that reports during searches, which later ones replace, are
+            left
+                out.
         """
         self._analyses, self._defaults, self._write, self._models = analyses, defaults, write, models
         self._is_full = is_full
         self._open: dict[tuple[str, int], list[Job]] = {}
-        """jobs that have not been answered, by id and turn"""
+        """unanswered jobs, by id and turn"""
         self._lock = threading.Lock()
         self._is_mute = False
 
     def take(self, line: str) -> None:
-        """Act on one line of input; whatever is wrong with it is answered, since others wait for theirs."""
+        """Act on one line of input; an error of any kind is sent as an answer, since other queries are under way."""
         text = line.strip()
         if not text:
             return
@@ -70,17 +71,17 @@ class JsonEngine:
             self._send(about | {"error": f"internal error: {type(error).__name__}: {reason}"})
 
     def finish(self) -> None:
-        """Answer all that waits."""
+        """Answer all open queries."""
         self._analyses.finish()
 
     def close(self) -> None:
-        """End without answers to what waits."""
+        """Stop without answers to open queries."""
         with self._lock:
             self._is_mute = True
         self._analyses.close()
 
     def _answer(self, request: Any) -> None:
-        """Do what a request asks for.
+        """Act on a request.
 
         Raises:
             FieldError: one of its fields is wrong.
@@ -90,13 +91,7 @@ class JsonEngine:
             self._send({"error": f"Request line was valid json but was not an object, ignoring: {shown}"})
         elif not isinstance(request.get("id"), str):
             self._send({"error": 'Request must have a string "id" field'})
-        else:
-            self._act(request)
-
-    def _act(self, request: dict[str, Any]) -> None:
-        """Do what an object that has an id asks for; errors as of :meth:`_answer`."""
-        action = request.get("action")
-        if not isinstance(action, str):
+        elif not isinstance(action := request.get("action"), str):
             self._queue(request)
         elif action == "query_version":
             self._send(request | {"version": KATAGO_VERSION, "git_hash": f"keima-{__version__}"})
@@ -111,7 +106,7 @@ class JsonEngine:
             self._send({"error": ACTIONS})
 
     def _terminate(self, request: dict[str, Any], is_for_all: bool) -> None:
-        """End queries as they stand."""
+        """Stop queries; each is answered with its search so far."""
         wanted = request.get("terminateId")
         if not is_for_all and not isinstance(wanted, str):
             raise FieldError("terminateId", NO_TERMINATE_ID)
@@ -151,17 +146,17 @@ class JsonEngine:
             query.first_s or math.inf,
         )
 
-        def tell(found: Analysis | None, goes_on: bool) -> None:
-            if goes_on and self._is_full():
+        def answer(found: Analysis | None, is_running: bool) -> None:
+            if is_running and self._is_full():
                 return
-            about = {"id": query.id, "isDuringSearch": goes_on, "turnNumber": turn.number}
+            about = {"id": query.id, "isDuringSearch": is_running, "turnNumber": turn.number}
             if found is None:
                 self._send(about | {"noResults": True})
             else:
                 position = turn.position
                 size, to_move = int(position.board.meta[META_SIZE]), int(position.meta[META_TO_MOVE])
                 self._send(about | Answer(found, size, to_move, query.wanted).object())
-            if not goes_on:
+            if not is_running:
                 self._forget(query.id, turn.number, job)
 
         def fail(reason: str) -> None:
@@ -169,11 +164,11 @@ class JsonEngine:
             self._send({"error": reason, "id": query.id, "turnNumber": turn.number})
             self._forget(query.id, turn.number, job)
 
-        job = Job(task, turn.priority, tell, fail)
+        job = Job(task, turn.priority, answer, fail)
         return job
 
     def _forget(self, name: str, turn: int, job: Job) -> None:
-        """A job has had its last answer."""
+        """Remove a job after its last answer."""
         with self._lock:
             left = [one for one in self._open[name, turn] if one is not job]
             if left:
@@ -186,7 +181,7 @@ class JsonEngine:
         self._send({"warning": text, "field": field, "id": name})
 
     def _send(self, value: dict[str, Any]) -> None:
-        """Write an object."""
+        """Send an object as a line."""
         line = to_line(value)
         with self._lock:
             if not self._is_mute:

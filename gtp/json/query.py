@@ -1,7 +1,7 @@
-"""A query of KataGo's analysis engine: its fields, checked in KataGo's order, and the positions that they mean.
+"""A query of KataGo's analysis engine: its fields, checked in KataGo's order, and its positions.
 
-The first field that is wrong answers for the query, so the order of the checks is part of the protocol. Boards here are
-square, and the network's: only these two are refused besides what KataGo refuses. Threads: one.
+The error names the first wrong field, so the order of the checks is part of the protocol. Beside KataGo's own refusals,
+two are added: boards that are not square, and boards that the network does not play. Threads: one.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from gtp.json.values import (
 
 SQUARE = "Must be equal to boardXSize, Keima analyses square boards alone"
 MOST_HELD = 5_000_000
-"""Distinct turns of a query times its moves: each position holds those before it, some 60 MB in all"""
+"""Largest product of a query's distinct turns and moves: each position holds the moves before it, some 60 MB in all"""
 NO_RULES = (
     'Must specify rules string, such as "chinese" or "tromp-taylor", or a JSON object with detailed rules parameters.'
 )
@@ -61,10 +61,10 @@ FIELDS = frozenset((*_FIELDS.split(), *SWITCHES))
 
 @dataclass(frozen=True)
 class Wanted(Extras):
-    """What answers hold besides what all do."""
+    """Optional parts of an answer, and its perspective."""
 
     perspective: str = ""
-    """whose numbers: b, w, or empty for the side to move"""
+    """b, w, or empty for the side to move"""
     pv_length: int = 15
     policy: bool = False
 
@@ -81,7 +81,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Query:
-    """What a query asks for."""
+    """A query, checked."""
 
     id: str
     turns: list[Turn]
@@ -89,18 +89,18 @@ class Query:
     wanted: Wanted
     moves: MoveFilter
     every_s: float
-    """between reports during the search; 0 = one alone, or none"""
+    """interval of reports during the search; 0 = the first one alone, or none"""
     first_s: float
-    """until the first; 0 = none"""
+    """time of the first report during the search; 0 = none"""
 
 
 def read_query(values: dict[str, Any], defaults: Settings, warn: Callable[[str, str], None],
                check: Callable[[Settings], object]) -> Query:  # fmt: skip
-    """The query of an object that has an id.
+    """The query of an object with an id.
 
     Args:
-        warn: called with a field and its problem, where the query is answered all the same.
-        check: refuses settings that no search accepts, by a ``ValueError``.
+        warn: called with a field and its problem, where the query is answered.
+        check: raises ``ValueError`` for settings that the search refuses.
     Raises:
         FieldError: a field is wrong.
     """
@@ -116,7 +116,7 @@ def read_query(values: dict[str, Any], defaults: Settings, warn: Callable[[str, 
     settings = _settings(values, defaults, warn, check)
     settings = replace(settings, visits=scalar(values, "maxVisits", settings.visits))
     pv_length = scalar(values, "analysisPVLen", settings.pv_length)
-    # The search has one reduction and one temperature for the root and the tree: these fields change nothing.
+    # The search uses one reduction and one temperature at the root and below: these fields have no effect.
     scalar(values, "rootFpuReductionMax")
     scalar(values, "rootPolicyTemperature")
     switched: dict[str, Any] = {name: switch(values, field) for field, name in SWITCHES.items()}
@@ -151,7 +151,7 @@ def _size(values: dict[str, Any]) -> int:
 
 
 def _turns(values: dict[str, Any], played: int) -> list[int]:
-    """The turns to analyse, in the order given."""
+    """The turns to analyse, in the order of the query."""
     if "analyzeTurns" not in values:
         return [played]
     found = integers(values, "analyzeTurns", "Must specify an array of integers indicating turns to analyze")
@@ -165,7 +165,7 @@ def _turns(values: dict[str, Any], played: int) -> list[int]:
 
 
 def _priorities(values: dict[str, Any], turns: list[int]) -> dict[int, int]:
-    """Priorities of single turns; the last one of a turn that is given twice."""
+    """Priorities of single turns; the last one counts for a turn that is given twice."""
     if "priorities" not in values:
         return {}
     found = integers(values, "priorities", "Must specify an array of integers indicating priorities")
@@ -243,7 +243,7 @@ def _restrictions(values: dict[str, Any], size: int) -> MoveFilter:
 
 
 def _first_position(size: int, rules: Rules, komi: float, stones: list[tuple[int, int]], first: int) -> Game:
-    """A game that begins with some stones.
+    """A game that begins with stones (color, point).
 
     Args:
         first: color to move; EMPTY = White after handicap stones, else Black.
@@ -252,7 +252,7 @@ def _first_position(size: int, rules: Rules, komi: float, stones: list[tuple[int
     board = new_position(size).board
     for side, point in stones:
         if board.color[point] == other(side):
-            # A stone on top of another one: the board again without the first.
+            # A stone on an opponent's stone replaces it: build the board again without that one.
             left = [(int(one), int(board.color[one])) for one in on_board_points(size) if one != point]
             board = new_position(size).board
             for one, its_color in left:
@@ -267,7 +267,7 @@ def _first_position(size: int, rules: Rules, komi: float, stones: list[tuple[int
 
 
 def _positions(game: Game, played: list[tuple[int, int]], turns: set[int]) -> dict[int, Position]:
-    """The positions before some turns; moves are replayed as given, also several of one color in a row."""
+    """The positions of some turns; moves are replayed as given, several of one color in a row too."""
     found = {0: with_capacity(game.position, 0)} if 0 in turns else {}
     for turn, (side, point) in enumerate(played):
         try:

@@ -1,8 +1,8 @@
-"""KataGo's settings: the keys of its config files and of ``overrideSettings``, and what those that matter here mean.
+"""KataGo's settings: the keys of its config files and of ``overrideSettings``, and our options for them.
 
-All keys that KataGo's search reads are known, with type and range, so that mistakes are refused in its words; those
-that have no counterpart here change nothing. Config files are KataGo's: ``key = value``, ``#`` begins a comment, keys
-that are not known are left alone. Source: KataGo, cpp/program/setup.cpp and cpp/configs/analysis_example.cfg.
+The tables contain all keys that KataGo's search reads, with type and range, so that wrong values are refused in
+KataGo's words; keys without a counterpart here have no effect. Config files are KataGo's: ``key = value``, ``#`` begins
+a comment, unknown keys are ignored. Source: KataGo, cpp/program/setup.cpp and cpp/configs/analysis_example.cfg.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,7 @@ SEARCH_OPTIONS = {
     "subtreeValueBiasFactor": "value_bias",
     "valueWeightExponent": "value_weight",
 }
-"""KataGo's name -> our search option, where both mean the same"""
+"""KataGo's name -> our search option of the same meaning"""
 _NUMBERS = """
 avoidRepeatedPatternUtility -3 3, chosenMovePrune 0 1e10, chosenMoveSubtract 0 1e10, chosenMoveTemperature 0 5,
 chosenMoveTemperatureEarly 0 5, chosenMoveTemperatureHalflife 0.1 100000, chosenMoveTemperatureOnlyBelowProb 0 1,
@@ -60,19 +60,19 @@ useLcbForSelection useNoisePruning useNonBuggyLcb useUncertainty
 _WORDS = "humanSLProfile playoutDoublingAdvantagePla reportAnalysisWinratesAs"
 _FIXED = ("nodeTableShardsPowerOfTwo", "useEvalCache", "evalCacheMinVisits")
 AT_START = (*_FIXED, "humanSLProfile")
-"""What means nothing here at the start, and is refused later"""
+"""Keys that are ignored in config files, and refused in ``overrideSettings``"""
 TRUE, FALSE = ("true", "t", "1", "enabled", "yes"), ("false", "f", "0", "disabled", "no")
 PERSPECTIVES = COLORS | {"sidetomove": ""}
 AUTO = "auto"
 
 
 def _table(text: str) -> dict[str, tuple[float, float]]:
-    """Ranges by key."""
+    """Key -> range."""
     rows = (row.split() for row in text.split(","))
     return {name: (float(low), float(high)) for name, low, high in rows}
 
 
-# 0 means "no exploration" to KataGo, and "left to the engine" to our c_puct.
+# 0 is no exploration for KataGo, and the automatic value for our c_puct.
 OF_SEARCH: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "cpuctExploration": ("c_puct", lambda value: max(value, LEAST_EXPLORATION)),
     "nnPolicyTemperature": ("policy_temperature", lambda value: max(value, MIN_TEMPERATURE)),
@@ -80,8 +80,8 @@ OF_SEARCH: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "useLcbForSelection": ("move_choice", lambda value: "lcb" if value else "visits"),
     "rootNumSymmetriesToSample": ("root_symmetries", lambda value: "8" if value > 1 else "1"),
 }
-"""KataGo's key -> search option, and its value"""
-# 0 is KataGo's shortest time, and no limit of ours.
+"""KataGo's key -> search option, and the conversion of its value"""
+# 0 is the shortest time for KataGo, and no limit for us.
 OF_QUERY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "maxVisits": ("visits", int),
     "maxPlayouts": ("playouts", int),
@@ -90,11 +90,11 @@ OF_QUERY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "reportAnalysisWinratesAs": ("perspective", str),
     "rootDirichletNoiseWeight": ("noise_weight", float),
 }
-"""KataGo's key -> attribute of :class:`Settings`, and its value"""
+"""KataGo's key -> attribute of :class:`Settings`, and the conversion of its value"""
 NUMBERS, COUNTS = _table(_NUMBERS), _table(_COUNTS)
 SWITCHES, WORDS = frozenset(_SWITCHES.split()), frozenset(_WORDS.split())
 MIN_TEMPERATURE = 0.1
-"""The lowest policy temperature that a search accepts"""
+"""Lowest policy temperature of our search"""
 MAX_SECONDS = 1e7
 """A longer time limit means no limit"""
 LEAST_SECONDS = 1e-3
@@ -103,7 +103,7 @@ LEAST_EXPLORATION = 1e-6
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for a query that says nothing else."""
+    """The settings of a query."""
 
     search: SearchOptions
     visits: int = 500
@@ -112,28 +112,28 @@ class Settings:
     seconds: float = 0.0
     """0 = no limit"""
     noise_weight: float = 0.25
-    """of noise at the root, where it is switched on"""
+    """weight of Dirichlet noise at the root, where noise is on"""
     perspective: str = ""
-    """whose numbers answers hold: b, w, or empty for the side to move"""
+    """perspective of answers: b, w, or empty for the side to move"""
     hides_course: bool = True
-    """the network is shown the position that is analysed without the moves before it, if it can do without"""
+    """the network's input has the analysed position without the moves before it, where its encoder allows that"""
     pv_length: int = 15
-    """moves of a variation after its first"""
+    """moves of a principal variation after its first"""
     warns: bool = True
-    """fields that are not known are answered by a warning"""
+    """send a warning for each unknown field"""
 
 
 def unknown(keys: Iterable[str]) -> list[str]:
-    """Those of some keys that KataGo's search does not read, in order."""
+    """The keys that KataGo's search does not read, sorted."""
     known = NUMBERS.keys() | COUNTS.keys() | SWITCHES | WORDS | set(_FIXED)
     return sorted(set(keys) - known)
 
 
 def override(settings: Settings, given: Mapping[str, str]) -> Settings:
-    """Settings with some of KataGo's keys set; unknown keys are ignored, and ``auto`` changes nothing.
+    """Settings changed by KataGo's keys; unknown keys are ignored, and the value ``auto`` changes nothing.
 
     Raises:
-        ValueError: a value that its key does not accept, or a key that cannot change; one line.
+        ValueError: a value that its key does not accept, or a key that cannot change; one line, in KataGo's words.
     """
     values: dict[str, Any] = {key: _value(key, text) for key, text in given.items() if not unknown([key])}
     values = {key: value for key, value in values.items() if value != AUTO}
@@ -152,11 +152,7 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
 
 
 def _value(key: str, text: str) -> float | bool | str:
-    """The value of a key.
-
-    Raises:
-        ValueError: in KataGo's words.
-    """
+    """The value of a key; errors as of :func:`override`."""
     word = text.strip()
     if key in _FIXED:
         raise ValueError(f"Cannot change {key} after initialization")
@@ -178,7 +174,7 @@ def _value(key: str, text: str) -> float | bool | str:
     except ValueError:
         raise ValueError(f"Could not parse '{text}' as {name} for key '{key}'") from None
     low, high = COUNTS[key] if key in COUNTS else NUMBERS[key]
-    if value != value:  # Not math.isnan, which refuses large integers.
+    if value != value:  # not math.isnan, which refuses large integers
         raise ValueError(f"Key '{key}' is nan")
     if not low <= value <= high:
         form = "{:.0f} to {:.0f}" if kind is int else "{:g} to {:g}"
@@ -191,9 +187,8 @@ def read_config(path: Path, within: tuple[Path, ...] = ()) -> dict[str, str]:
 
     Args:
         within: the files that include it.
-
     Raises:
-        ValueError: it cannot be read, or a line is no ``key = value``; one line that names file and line.
+        ValueError: the file cannot be read, or a line is not ``key = value``; one line naming file and line.
     """
     if path in within:
         raise ValueError(f"config file {path} includes itself")
@@ -215,7 +210,7 @@ def read_config(path: Path, within: tuple[Path, ...] = ()) -> dict[str, str]:
 
 
 def read_pairs(text: str) -> dict[str, str]:
-    """Keys and values of ``key=value, key=value``, as ``-override-config`` takes them.
+    """Keys and values of ``key=value, key=value``, the format of ``-override-config``.
 
     Raises:
         ValueError: a part without ``=``.

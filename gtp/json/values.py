@@ -1,4 +1,4 @@
-"""JSON values as KataGo's analysis engine checks them: the type, the range, and the words of the refusal.
+"""The checks of JSON values in KataGo's analysis engine: type, range, and the text of the error.
 
 Source of the rules: KataGo, cpp/game/rules.cpp.
 """
@@ -25,16 +25,16 @@ PLAYER = 'Must be "b" or "w"'
 VERTEX_PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
 VERTICES = "Must be an array of GTP board vertices"
 NAMED_KOMI = {"new-zealand": 7.0}
-"""Komi of named rules, where it differs from the komi of their flags"""
+"""Komi of named rules, if it differs from the komi of their flags"""
 KOMI_SUFFIX = re.compile(r"komi([^a-zA-Z\s]+)")
 """The komi in KataGo's short form of rules: ``koPOSITIONALscoreAREAtaxNONEsui1komi7.5``"""
 BRACKETED = re.compile(r"\(\s*+([0-9]{1,4}+)\s*+,\s*+([0-9]{1,4}+)\s*+\)")
-"""Column and row from the top left, both from 0"""
+"""Column and row, counted from 0 at the top left"""
 LETTERED = re.compile(r"([A-HJ-Z])([0-9]{1,4})")
 
 
 class Scalar(NamedTuple):
-    """A field of one value: its type, its range, and KataGo's refusal of others."""
+    """A field of one number: its type, its range, and KataGo's error for other values."""
 
     kind: type[int] | type[float]
     low: float
@@ -66,7 +66,7 @@ class FieldError(ValueError):
 
 
 def parse_line(line: str) -> Any:
-    """The value of a line of JSON; a byte order mark before it is ignored, as KataGo does.
+    """The value of a line of JSON; a byte order mark before it is ignored, as by KataGo.
 
     Raises:
         ValueError: the line is not JSON.
@@ -96,7 +96,7 @@ def to_line(value: dict[str, Any]) -> str:
 
 
 def rounded(number: float) -> float:
-    """A number with the precision of answers; NaN and infinity become 0."""
+    """A number with the precision of answers; 0 for NaN and infinity."""
     return float(f"{number:.{SHOWN_DIGITS}g}") if math.isfinite(number) else 0.0
 
 
@@ -104,7 +104,7 @@ def scalar(values: dict[str, Any], field: str, default: float = 0) -> Any:
     """The number of a field of :data:`SCALARS`, or the default if the field is absent.
 
     Raises:
-        FieldError: another type, or out of range.
+        FieldError: wrong type or out of range.
     """
     kind, low, high, refusal = SCALARS[field]
     value = values.get(field, default)
@@ -128,7 +128,7 @@ def integers(values: dict[str, Any], field: str, message: str) -> list[int]:
     value = values[field]
     if not isinstance(value, list) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in value):
         raise FieldError(field, message)
-    # Integers of JSON may be too large for a float.
+    # JSON's integers may be too large for math.isfinite.
     if any(isinstance(one, float) and not math.isfinite(one) for one in value):
         raise FieldError(field, message)
     return [int(one) for one in value]
@@ -143,7 +143,7 @@ def color(field: str, value: Any, refusal: str = PLAYER) -> int:
 
 
 def moves(values: dict[str, Any], field: str, size: int, allow_pass: bool) -> list[tuple[int, int]]:
-    """An array of moves: color and point."""
+    """The moves (color, point) of an array."""
     pairs = values[field]
     if not isinstance(pairs, list):
         raise FieldError(field, VERTEX_PAIRS)
@@ -157,7 +157,7 @@ def moves(values: dict[str, Any], field: str, size: int, allow_pass: bool) -> li
 
 
 def vertices(values: dict[str, Any], field: str, size: int) -> list[int]:
-    """An array of points, the pass among them."""
+    """The points of an array, perhaps with a pass."""
     texts = values[field]
     if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
         raise FieldError(field, VERTICES)
@@ -180,7 +180,7 @@ def vertex(field: str, text: str, size: int, allow_pass: bool) -> int:
 
 
 def parse_rules(given: str | dict[str, Any]) -> tuple[Rules, float]:
-    """Rules, and their komi: names, an object of KataGo's keys, or KataGo's short form.
+    """The rules and komi of a name, an object of KataGo's keys, or KataGo's short form.
 
     Raises:
         FieldError: unknown rules.
@@ -205,7 +205,7 @@ def parse_rules(given: str | dict[str, Any]) -> tuple[Rules, float]:
 
 
 def default_komi(rules: Rules) -> float:
-    """KataGo's komi of rules without one."""
+    """KataGo's default komi of rules."""
     if rules.button:
         return 7.0
     return 6.5 if rules.scoring == SCORING_TERRITORY else 7.5

@@ -311,7 +311,7 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
         (["--rollouts", 2, "--policy", "nobody.npz"], "unknown pattern policy 'nobody.npz'"),
         (["--rollouts", 2, "--policy", "tree"], "a tree policy, expected a rollout policy"),
         (["--rollouts", 2, "--policy", "network=uniform"], "'network=uniform': expected NAME=uniform"),
-        (["--rollouts", 2, "--policy", "uniform", "--policy", "uniform"], "with a name of its own"),
+        (["--rollouts", 2, "--policy", "uniform", "--policy", "uniform"], "with an unused name"),
         (["--beside", "SMALL"], "network SMALL plays boards of 5 alone, not 9"),
         (["--beside", "POLICY"], "network POLICY has no value to compare"),
         (["--rollouts", 2, "--policy", "SMALL"], "network SMALL has no policy"),

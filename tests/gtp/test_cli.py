@@ -1,5 +1,6 @@
 """The command line: every option of the engine, with the default that engine/config.py gives it."""
 
+import errno
 import sys
 import tomllib
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from bench.speed.inference import command as inference
 from bench.strength.regress import command as regress
 from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import Checked, option
+from gtp.cli import KeimaCommand
 from gtp.cli.analysis import analysis
 from gtp.cli.arguments import NewFile
 from gtp.cli.options import ExecutorOptions, options_of
@@ -131,3 +133,23 @@ def test_a_file_of_statistics_may_lie_in_a_folder_that_is_still_to_be_made(tmp_p
     words = ["--first", "false", "--second", "false", "--games", "1", "--json", str(path)]
     CliRunner().invoke(match, words)
     assert "games" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (ValueError("size is 1,\nexpected 2 or more"), 1, "Error: size is 1, expected 2 or more\n"),
+        (RuntimeError("out of memory"), 1, "Error: out of memory\n"),
+        (click.exceptions.Exit(130), 130, ""),
+        (BrokenPipeError(errno.EPIPE, "closed"), 1, ""),
+    ],
+)
+def test_an_error_ends_a_command_with_one_line_and_an_exit_keeps_its_status(error, status, said):
+    """keima zero, stopped by Ctrl-C, ended with status 1: click's Exit is a RuntimeError."""
+
+    @click.command(cls=KeimaCommand)
+    def command():
+        raise error
+
+    answer = CliRunner().invoke(command)
+    assert (answer.exit_code, answer.stderr) == (status, said)

@@ -78,7 +78,7 @@ FAILS = {
 }
 
 
-BOARDSIZE = "Begin a game on an empty board of this size; komi and rules stay."
+BOARDSIZE = "Begin a game on an empty board of this size, with the same komi and rules."
 
 
 @pytest.mark.parametrize(("command", "reply"), FAILS.items())

@@ -91,7 +91,7 @@ def test_it_says_for_which_networks_kernels_are_compiled(monkeypatch):
     (finding,) = gtp.cli.doctor._compiled(find_network("small"))
     assert finding.text == (
         "compiled for the input keima-2 (default, small, human, zero-9); not yet for alphago-9-sl, alphago-9-rl, "
-        "alphago-9-value, alphago-9: these compile some more when they start"
+        "alphago-9-value, alphago-9, which compile more kernels at their first start"
     )
     (finding,) = gtp.cli.doctor._compiled(find_network("alphago-9"))
     assert compiled == ["keima-2", "alphago-49"]

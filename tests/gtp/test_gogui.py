@@ -6,7 +6,11 @@ import time
 
 import pytest
 
+from engine.go.geometry import BLACK
+from gtp.commands import COMMANDS
 from gtp.commands.gogui import ANALYZE_COMMANDS
+from gtp.gogui import live_graphics
+from gtp.host import Host
 from tests.gtp.process import Engine
 
 SIZE = 9
@@ -195,6 +199,27 @@ def test_ladders_as_marks(ask):
     assert ask("gg-undo 1") == "="
     ask("gogui-play_sequence w F7 b D4")
     assert ask("keima-ladders w") == f"= SQUARE E3\n{says.format('White', 0, 1)}"
+
+
+@pytest.mark.parametrize(
+    ("commands", "is_drawn"),
+    [
+        ([], False),
+        (["gogui-analyze_commands"], True),
+        (["kata-set-param live-graphics true"], True),
+        (["kata-set-param live-graphics false", "gogui-analyze_commands"], False),
+        (["gogui-analyze_commands", "kata-set-param live-graphics false"], False),
+    ],
+)
+def test_a_user_decides_on_live_graphics_and_gogui_only_where_no_user_has(make_player, commands, is_drawn):
+    """GoGui's introduction switched them on although the user had switched them off."""
+    host = Host(COMMANDS)
+    host.provide(make_player())
+    for command in commands:
+        assert COMMANDS.answer(host, command).startswith("=")
+    with live_graphics(host, BLACK) as watcher:
+        assert (watcher is not None) == is_drawn
+    assert COMMANDS.answer(host, "kata-get-param live-graphics") == f"= {str(is_drawn).lower()}\n\n"
 
 
 def test_live_graphics_of_a_search(process, ask):

@@ -109,7 +109,7 @@ def test_names_that_are_no_text_or_long_become_names(command, tmp_path):
 def test_rules_that_are_not_known_are_named_with_their_file(command, tmp_path):
     (tmp_path / "other.sgf").write_bytes(GAME.replace(b"SZ[5]", b"SZ[5]RU[Martian]"))
     status, said, _ = command("other.sgf", "--out", "out")
-    assert status == 0 and "other: no rules are called 'Martian': reviewed under chinese rules" in said
+    assert status == 0 and "other: unknown rules 'Martian': reviewed under chinese rules" in said
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_rules_that_are_not_known_are_named_with_their_file(command, tmp_path):
         (("none.sgf", "--out", "out"), "none.sgf"),
         (("game.sgf",), "--out"),
         (("game.sgf", "--out", "game.sgf"), "game.sgf"),
-        (("game.sgf", "--out", "out", "--thresholds", "1,2,3"), "expected 5 losses in points that rise"),
+        (("game.sgf", "--out", "out", "--thresholds", "1,2,3"), "expected 5 rising losses in points"),
         (("game.sgf", "--out", "out", "--rules", "mine"), "no rules are called 'mine'"),
         (("game.sgf", "--out", "out", "--komi", "7.3"), "7.3"),
         (("game.sgf", "--out", "out", "--weights", "nothing.bin"), "nothing.bin"),
@@ -132,5 +132,5 @@ def test_wrong_input_is_one_clear_line(command, words, reason):
 def test_thresholds_are_five_losses_that_rise():
     assert thresholds_of("0.2,0.6,1.2,4,10") == (0.2, 0.6, 1.2, 4.0, 10.0)
     for text in ("", "1", "5,4,3,2,1", "0,1,2,3,4", "a,b,c,d,e", "1,2,3,4,nan", "1,2,3,4,inf"):
-        with pytest.raises(ValueError, match="expected 5 losses"):
+        with pytest.raises(ValueError, match="expected 5 rising losses"):
             thresholds_of(text)

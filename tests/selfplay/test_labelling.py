@@ -313,7 +313,7 @@ def test_the_command_labels_sgf_files_and_goes_on(tiny_network, tmp_path):
     assert "the games hold no more" in answer.output
     assert {key[:3] for key in all_labels(tmp_path / "out")} == {(RECORDED, 9, 0), (RECORDED, 9, 1)}
     answer = CliRunner().invoke(main, [*words[:2], str(tmp_path / "1.sgf"), *words[4:], "--positions", "100"])
-    assert answer.exit_code != 0 and "0.sgf" in answer.output and "name another --out" in answer.output
+    assert answer.exit_code != 0 and "0.sgf" in answer.output and "choose another --out" in answer.output
 
 
 @pytest.mark.parametrize("sources", [("built", "more.sgf"), (".",), ("mixed",)])

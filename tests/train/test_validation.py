@@ -48,5 +48,5 @@ def test_a_policy_is_not_measured_on_positions_without_moves(tmp_path):
     write_games(tmp_path / "reached.npz.xz", games)
     spec = NetworkSpec("some", KEIMA.name, 9, 9)
     data = Mixture(KEIMA, Material([made_games()]), TrainOptions())
-    with pytest.raises(ValueError, match=r"reached.npz.xz: no position's move is known"):
+    with pytest.raises(ValueError, match=r"reached.npz.xz: no move of any position is known"):
         _validation(spec, tmp_path / "reached.npz.xz", None, data, CPU)

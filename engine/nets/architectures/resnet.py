@@ -34,10 +34,10 @@ class ResNetShape(Shape):
     channels: int = dimension("channels of the trunk", 1, 2048, 64)
     head_channels: int = dimension("channels of each head", 1, 1024, 32)
     value_hidden: int = dimension("units of the value head's hidden layer", 1, 4096, 64)
-    pool_every: int = dimension("every how many blocks one gets a global pooling branch", 1, 256, 3)
+    pool_every: int = dimension("distance, in blocks, of the blocks with a global pooling branch", 1, 256, 3)
     inner: int = dimension("channels inside of nested bottleneck blocks; 0 = plain blocks", 0, 2048, 0)
     reply: int = dimension(
-        "1 = the opponent's reply is learnt beside the move, by outputs used in training alone", 0, 1, 0
+        "opponent policy head, used in training alone, that predicts the opponent's reply: 1 = yes", 0, 1, 0
     )
 
 
