@@ -31,7 +31,7 @@ def outputs(write, x, vectors=None):
     vectors = torch.zeros(len(x), 0) if vectors is None else vectors
     program = Program(x.shape[1], vectors.shape[1], tile_side(x.shape[2]))
     program.output("it", write(program))
-    return program.finish().run(x, vectors)["it"]
+    return program.compiled().run(x, vectors)["it"]
 
 
 def exact(layer, x):
