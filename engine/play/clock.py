@@ -206,8 +206,8 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
 
     share, grant = main_share(n_moves, area), settings.grant_s
     if left.stones > 0:
-        # Later periods are not used: they are the reserve for a stalled machine. Each of the period's other stones keeps
-        # half of its fair share.
+        # Later periods are not used: they are the reserve for a stalled machine. Half of its fair share is kept for
+        # each of the period's other stones.
         fair = left.seconds / left.stones
         soft, hard = keep_back(fair), keep_back(fair * min(EXTENSION, (left.stones + 1) / 2))
     elif settings.period_s > 0:

@@ -177,8 +177,9 @@ class Worker:
 
     def cancel(self, running: bool = False) -> None:
         """Cancel this worker's requests; see :meth:`engine.inference.server.InferenceServer.cancel`. Threads: any."""
-        for request in self._requests(self._flights):
-            self._setup.network.server.cancel(request, running)  # type: ignore[union-attr]
+        if self._setup.network is not None:
+            for request in self._requests(self._flights):
+                self._setup.network.server.cancel(request, running)
 
     @staticmethod
     def _requests(flights: Iterable[_Flight]) -> Iterator[Request]:
