@@ -124,7 +124,7 @@ def dimension(text: str, low: int, high: int, default: Any = MISSING) -> Any:
 
 def board_size() -> Any:
     """The field ``size`` of an architecture with parameters for one board size."""
-    return dimension("the one board size it plays", MIN_SIZE, MAX_SIZE, 19)
+    return dimension("board size", MIN_SIZE, MAX_SIZE, 19)
 
 
 @dataclass(frozen=True)

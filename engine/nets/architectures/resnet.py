@@ -29,16 +29,14 @@ class ResNetShape(Shape):
     """The shape of a :class:`ResNet`."""
 
     planes: int = dimension("input planes", 1, 256)
-    globals: int = dimension("input values that are not about points", 0, 256)
+    globals: int = dimension("global input values", 0, 256)
     blocks: int = dimension("residual blocks", 1, 256, 6)
     channels: int = dimension("channels of the trunk", 1, 2048, 64)
     head_channels: int = dimension("channels of each head", 1, 1024, 32)
     value_hidden: int = dimension("units of the value head's hidden layer", 1, 4096, 64)
-    pool_every: int = dimension("every how many blocks one gets a global pooling branch", 1, 256, 3)
-    inner: int = dimension("channels inside of nested bottleneck blocks; 0 = plain blocks", 0, 2048, 0)
-    reply: int = dimension(
-        "1 = the opponent's reply is learnt beside the move, by outputs used in training alone", 0, 1, 0
-    )
+    pool_every: int = dimension("interval of blocks with a global pooling branch", 1, 256, 3)
+    inner: int = dimension("inner channels of nested bottleneck blocks; 0 = plain residual blocks", 0, 2048, 0)
+    reply: int = dimension("1 = an auxiliary head for the opponent's reply, used in training alone", 0, 1, 0)
 
 
 class Block(nn.Module):

@@ -356,8 +356,8 @@ class KataGoShape(Shape):
     """The network's main dimensions; none depends on the board size."""
 
     planes: int = dimension("input planes", 1, 256)
-    globals: int = dimension("input values that are not about points", 0, 256)
-    blocks: int = dimension("blocks of the trunk, those within them not counted", 1, MAX_BLOCKS)
+    globals: int = dimension("global input values", 0, 256)
+    blocks: int = dimension("blocks of the trunk, without those nested in them", 1, MAX_BLOCKS)
     channels: int = dimension("channels of the trunk", 1, MAX_CHANNELS)
 
 
