@@ -233,7 +233,7 @@ def test_a_runner_that_is_prepared_has_the_program(monkeypatch):
     runner = new_runner(network)
     planes, globals_ = inputs("keima-resnet", 2, size=9)
     assert runner.prepare(9, planes.shape[1], globals_.shape[1], 8) == 8
-    monkeypatch.setattr(Program, "finish", None)
+    monkeypatch.setattr(Program, "compiled", None)
     runner.run([planes], [globals_])
 
 
