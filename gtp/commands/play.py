@@ -96,7 +96,7 @@ def tell_search(host: Host) -> None:
 @COMMANDS.command("reg_genmove")
 def reg_genmove(host: Host, color: str) -> str:
     """Choose a move for a player without playing it."""
-    return _choose(host, color, "SAY")
+    return _choose(host, color, "ANSWER")
 
 
 @COMMANDS.command("kata-search")
