@@ -99,7 +99,7 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]
     # Loaded objects stay: a garbage collection that visits them all would stop a search for tenths of a second.
     gc.collect()
     gc.freeze()
-    player.stand_in_loaded.clear()
+    player.fallback_loaded.clear()
     threading.Thread(target=_load_endings, args=(ahead, player), name="endings", daemon=True).start()
     return player
 
@@ -112,7 +112,7 @@ def _load_endings(ahead: "Ahead", player: "Player") -> None:
     try:
         load_later(ahead.encoder, ahead.helpers)
     finally:
-        player.load_stand_in()
+        player.load_fallback()
     with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
         jit.mark_warm()
 

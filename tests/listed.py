@@ -73,7 +73,7 @@ def _cells(rules: Rules) -> Iterator[str]:
     yield TAX[rules.tax]
     yield "yes" if rules.suicide else "no"
     yield BONUS[rules.handicap_bonus]
-    # Under territory rules dead stones are prisoners, whatever the flag says (engine/play/passing.py, is_strict).
+    # Under territory rules dead stones are prisoners, whatever the flag says (engine/play/score.py, is_strict).
     yield "yes" if rules.friendly_pass or rules.scoring == SCORING_TERRITORY else "no"
 
 

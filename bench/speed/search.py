@@ -79,7 +79,7 @@ class InstantServer(InferenceServer):
         # One set of entries: nothing here is worth keeping.
         self.cache = new_cache(0, SIZE * SIZE + 1)
         self.pace = Pace()
-        self._changed, self._devices = threading.Condition(), []
+        self._lock, self._devices = threading.Condition(), []
 
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
         """See the server."""
@@ -95,8 +95,8 @@ class InstantServer(InferenceServer):
     def wait(self, request: Request, deadline_s: float = math.inf) -> None:
         """Nothing to wait for."""
 
-    def cancel(self, request: Request) -> None:
-        """Nothing waits."""
+    def cancel(self, request: Request, running: bool = False) -> None:
+        """No request waits."""
 
 
 def empty_board_figures(name: str, repeats: int) -> Iterator[Figure]:

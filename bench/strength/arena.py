@@ -6,7 +6,7 @@ games.
 
 Games 1 and 2 begin with the same moves, drawn from the raw policy, and so on; the first side is Black in the odd ones.
 Rules are Tromp-Taylor's, under which a search knows by itself what a pass is worth. A side resigns where a player would
-(:mod:`engine.play.resignation`). Results, files and the table are those of ``keima match``.
+(:mod:`engine.play.move_plan`). Results, files and the table are those of ``keima match``.
 """
 
 import multiprocessing
@@ -32,7 +32,7 @@ from engine.go.notation import color_letter
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black, result_text
 from engine.play.clock import NO_CLOCK
-from engine.play.resignation import Resignation
+from engine.play.move_plan import Resignation
 from engine.search.choosing import choose
 from engine.search.stoppers import SearchLimits
 from engine.system.executor import Done, Files, Job, LocalExecutor

@@ -16,7 +16,7 @@ from engine.config.declaration import find_option, parse
 from engine.go.game import Game
 from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
-from engine.play.factory import Parts, load_parts, new_server, owner_tables, parts_with
+from engine.play.factory import Parts, load_parts, new_server, ownership_tables, parts_with
 from engine.search.choosing import choose
 from engine.search.move_filter import without
 from engine.search.search import Search
@@ -89,7 +89,7 @@ class Networks:
         """A search with an empty tree, with the side's network and, if no others are given, its options."""
         loaded, server = self._loaded[self._key(side)]
         parts = parts_with(loaded, replace(options or side.options, seed=seed))
-        return Search(parts.options, server, parts.encoder, parts.patterns, partial(owner_tables, parts))
+        return Search(parts.options, server, parts.encoder, parts.patterns, partial(ownership_tables, parts))
 
     def _key(self, side: Side) -> tuple:
         """Sides of the same key share a network, and a cache of evaluations, whose symmetries must not differ."""

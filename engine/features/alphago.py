@@ -1,21 +1,20 @@
 """AlphaGo's input planes: "alphago-48" for its policy network, "alphago-49" for its value network.
 
-The features, and the order of their planes, are those of Extended Data Table 2. A feature that is a number from 1 to
-k has k planes, the last one for k or more; a point where the feature says nothing is 0 in all of them. Where the
-table leaves something open we follow RocAlphaGo:
+Features and plane order are those of Extended Data Table 2. A feature with values 1 to k has k planes, the last one for
+k or more; a point without a value is 0 in all of them. Details that the table leaves open are RocAlphaGo's:
 
 * *stone colour*: own (the side to move), opponent's, empty;
-* *turns since* the stone that now stands here was played: 1 for the last move, passes are turns too. A stone played
-  here earlier and captured does not count; stones set up before the first move are of 8 turns or more;
-* *liberties* of the chain here: 1 (atari) to 8;
-* *capture size*: its first plane is for moves that capture nothing, the last for 7 stones or more;
-* *self-atari size*: stones of the own chain if the move leaves it in atari, 1 to 8. A suicide, where legal, counts too;
-* *liberties after move* of the own chain, stones captured being off the board: 1 to 8;
+* *turns since* the stone on this point was played: 1 for the last move; passes are turns too. Captured stones do not
+  count; setup and handicap stones have 8 or more;
+* *liberties* of the chain on this point: 1 (atari) to 8;
+* *capture size*: the first plane is for moves without a capture, the last for 7 stones or more;
+* *self-atari size*: stones of the own chain if the move leaves it in atari, 1 to 8; a legal suicide counts too;
+* *liberties after move* of the own chain, after captures: 1 to 8;
 * *ladder capture* and *ladder escape* are defined in :mod:`engine.go.ladder`;
-* *sensibleness*: legal and no fill of an own single-point eye (:func:`engine.go.board.is_eye`).
+* *sensibleness*: legal and not a fill of an own single-point eye (:func:`engine.go.board.is_eye`).
 
-All features of moves are given on legal points only, superko included. The planes tell nothing of komi, of scoring or
-of passes but what ages show. There are no global values.
+Features of moves are set on legal points only, superko included. Komi, scoring and passes are not inputs, except that
+ages count passes. There are no global values.
 
 Source: AlphaGo, Extended Data Table 2.
 """
@@ -35,9 +34,9 @@ from engine.system.arrays import allocate, fill_items
 from engine.system.jit import kernel
 
 MOST = 8
-"""Planes of a number, and what the last one begins at"""
+"""Planes of a numeric feature; the last plane means this number or more"""
 STONE, TURNS_SINCE, LIBERTIES, CAPTURE, SELF_ATARI, AFTER, LADDER_CAPTURE, LADDER_ESCAPE, SENSIBLE = range(9)
-"""Features with a number for every point"""
+"""Features with a value for every point"""
 FEATURES = 9
 N_PLANES = (3, MOST, MOST, MOST, MOST, MOST, 1, 1, 1)
 FIRST_PLANE = (0, 4, 12, 20, 28, 36, 44, 45, 46)
@@ -53,13 +52,13 @@ class AlphaGoScratch(NamedTuple):
     capture: Annotated[np.ndarray, "uint8[N*N]"]
     """ladder captures, policy order"""
     escape: Annotated[np.ndarray, "uint8[N*N]"]
-    """ladder escapes"""
+    """ladder escapes, policy order"""
     marks: Annotated[np.ndarray, "int64[L]"]
     """see :func:`engine.features.common.after_move`"""
     stamp: Annotated[np.ndarray, "int64[1]"]
-    """likewise"""
+    """see :func:`engine.features.common.after_move`"""
     numbers: Annotated[np.ndarray, "uint8[FEATURES, N*N]"]
-    """numbers that become planes"""
+    """value of each feature at each point"""
 
 
 def new_scratch(size: int) -> AlphaGoScratch:
@@ -69,7 +68,7 @@ def new_scratch(size: int) -> AlphaGoScratch:
 
 @kernel
 def _number_moves(position, symmetry, scratch):
-    """Write the numbers of all points but for *turns since*, which is 8 for every stone."""
+    """Write the feature values of all points, with *turns since* 8 for every stone."""
     board, color = position.board, position.meta[META_TO_MOVE]
     size, numbers = board.meta[META_SIZE], scratch.numbers
     corner, down, right = symmetry_steps(size, symmetry)
@@ -100,7 +99,7 @@ def _number_moves(position, symmetry, scratch):
 
 @kernel
 def _number_turns(position, symmetry, ages):
-    """Write how long ago the stones of the last seven turns were played; older ones have their number already."""
+    """Write *turns since* for the stones of the last seven turns."""
     size, n = position.board.meta[META_SIZE], position.meta[META_N_MOVES]
     # Oldest first: where two were played on one point, the later one stands there.
     for age in range(min(MOST - 1, n), 0, -1):
@@ -113,8 +112,8 @@ def _number_turns(position, symmetry, ages):
 def encode(position, symmetry, scratch, planes, globals_):
     """Write the planes of a position for the side to move.
 
-    Every point first gets one small number a feature. A plane is then one comparison a point, which vectorises, so
-    nothing is cleared: all 49 are written within 1.4 us on 19x19, where ladders take 4 us and the numbers 5.
+    Each feature's value is written for every point first. Then a plane is one comparison a point, which vectorises,
+    and no plane needs clearing: all 49 take 1.4 us on 19x19, ladders 4 us and the values 5 us.
 
     Args:
         symmetry: 0 to 7.
@@ -143,5 +142,5 @@ def encode(position, symmetry, scratch, planes, globals_):
 
 @kernel
 def key(position):
-    """uint64 that covers all :func:`encode` reads: stones, what is legal, the last seven moves, the side to move."""
+    """uint64 hash of all :func:`encode` reads: stones, legal moves, the last seven moves, the side to move."""
     return mix(legality_key(position) ^ recent_moves_key(position, MOST - 1))

@@ -1,23 +1,28 @@
-"""What several encoders read of a position: words for their keys, the parity of a komi, tactics of a move.
-
-Tactics tell what a move does to the stones around it without playing it.
-"""
+"""Features that several encoders share: key hashes, recent moves, the parity of a komi, the effects of a move."""
 
 import numpy as np
 
-from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_KO_COLOR, META_KO_POINT, META_STRIDE
-from engine.go.geometry import EMPTY, ZOBRIST
+from engine.features.symmetry import apply_symmetry
+from engine.go.board import (
+    META_CAPTURED_BLACK,
+    META_CAPTURED_WHITE,
+    META_KO_COLOR,
+    META_KO_POINT,
+    META_SIZE,
+    META_STRIDE,
+)
+from engine.go.geometry import EMPTY, PASS, ZOBRIST, index_of
 from engine.go.position import META_N_MOVES, META_SEEN_FROM, META_TO_MOVE
 from engine.go.random import mix
-from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SCORING, RULE_SUICIDE, SCORING_AREA
+from engine.go.rules import KO_SIMPLE, RULE_FIELDS, RULE_KO, RULE_SCORING, RULE_SUICIDE, SCORING_AREA
 from engine.system.jit import inlined_kernel, kernel
 
 
 @kernel
 def legality_key(position):
-    """uint64 that covers stones, side to move and all that tells which moves are legal.
+    """uint64 hash of the stones, the side to move and everything that decides which moves are legal.
 
-    Earlier positions count under superko only, and there only once one can recur: see
+    Earlier positions are included only under superko, and only once one can recur: see
     :func:`engine.go.position.repeats`.
     """
     board, meta, rules = position.board, position.meta, position.rules
@@ -36,7 +41,7 @@ def legality_key(position):
 
 @kernel
 def recent_moves_key(position, count):
-    """uint64 that covers the last ``count`` moves, passes included, and their number."""
+    """uint64 hash of the last ``count`` moves, passes included, and their number."""
     n = position.meta[META_N_MOVES]
     word = np.uint64(0)
     for age in range(min(count, n)):
@@ -45,18 +50,40 @@ def recent_moves_key(position, count):
 
 
 @kernel
-def komi_wave(rules, area, komi):
-    """How a komi lies to the nearest margin that a game without seki can end with.
+def rules_key(position, word):
+    """uint64 hash of ``word`` and all fields of the rules."""
+    for i in range(RULE_FIELDS):
+        word = mix(word ^ np.uint64(position.rules[i]))
+    return word
 
-    Such margins have the parity of the board's points, so komi 7.5, 8 and 8.5 are one on odd boards, and with this
-    added each becomes 8. Source: KataGo's input features of version 7.
+
+@kernel
+def mark_recent_moves(position, symmetry, count, planes):
+    """Mark the last ``count`` moves, one plane each, latest first; passes are not marked.
+
+    Args:
+        planes: float32[>= count, N*N].
+    """
+    n, size = position.meta[META_N_MOVES], position.board.meta[META_SIZE]
+    for age in range(min(count, n)):
+        point = position.moves[n - 1 - age]
+        if point != PASS:
+            planes[age, apply_symmetry(index_of(point, size), size, symmetry)] = 1.0
+
+
+@kernel
+def komi_wave(rules, area, komi):
+    """Offset of a komi from the nearest margin that a game without seki can end with.
+
+    Such margins have the parity of the board's points, so on odd boards komi 7.5, 8 and 8.5 give the same winner,
+    except for the draw. Source: KataGo's input features of version 7.
 
     Args:
         rules: ``Position.rules``.
         area: points of the board.
-        komi: points for the side to move, negative if it gives them; whole or half ones.
+        komi: points for the side to move, negative if it gives komi; a multiple of 0.5.
     Returns:
-        0.5 half a point above such a margin (the draw), -0.5 half a point below, 0 on it and in the middle between two;
+        0.5 for half a point above such a margin, -0.5 for half a point below, 0 on it and in the middle between two;
         0 under territory scoring, where margins have any parity.
     """
     if rules[RULE_SCORING] != SCORING_AREA:
@@ -67,7 +94,7 @@ def komi_wave(rules, area, komi):
 
 @kernel
 def _touches(head, point, stride, chain):
-    """Whether a point lies beside a stone of a chain."""
+    """Whether a point is adjacent to a chain."""
     return (
         head[point - stride] == chain
         or head[point - 1] == chain
@@ -78,7 +105,7 @@ def _touches(head, point, stride, chain):
 
 @inlined_kernel
 def _new_liberty(head, point, stride, widest, marks, seen):
-    """1 if an empty point is a liberty not counted yet, which is marked; else 0."""
+    """1 if an empty point is a liberty not counted yet, which is then marked; else 0."""
     if marks[point] == seen or _touches(head, point, stride, widest):
         return 0
     marks[point] = seen
@@ -87,22 +114,22 @@ def _new_liberty(head, point, stride, widest, marks, seen):
 
 @inlined_kernel
 def after_move(board, point, color, most, scratch):
-    """What a legal move does: (stones captured, stones of the new chain, its liberties counted up to ``most``).
+    """Effects of a legal move, not played: stones captured, stones of the new chain, its liberties up to ``most``.
 
-    1. Of the chains around, those in atari are captured and the own ones joined.
-    2. The own chain with the most liberties keeps them all but the point played on. Often these are enough.
-    3. Only what else the move brings is walked: empty points beside the new stone and beside the other own chains,
-       and captured stones that lie beside the new chain.
+    1. Of the adjacent chains, the opponent's in atari are captured, the own ones joined.
+    2. The own chain with the most liberties keeps all but the point played. Often these are enough.
+    3. Only additional liberties are walked: empty points adjacent to the new stone and to the other own chains, and
+       captured stones adjacent to the new chain.
 
-    A chain is marked ``seen`` by its head and ``walked`` once its liberties count; an empty point that counts is
-    marked ``seen``. Heads are stones, so one array serves both. A suicide is told as the chain before it is taken off.
+    A chain is marked ``seen`` by its head, and ``walked`` once its liberties are counted; a counted empty point is
+    marked ``seen``. Heads are stones, so one array serves both. A suicide returns the chain before its removal.
 
     Args:
         point: int, an empty point.
-        color: BLACK or WHITE, who moves there.
+        color: BLACK or WHITE, the side that plays there.
         most: int, at least 1.
-        scratch: has ``marks``, int64[L], and ``stamp``, int64[1]: a rising stamp spares clearing the marks, and 32 bits
-            would be used up within minutes of encoding.
+        scratch: has ``marks``, int64[L], and ``stamp``, int64[1]: a rising stamp avoids clearing the marks; 32 bits
+            would overflow within minutes of encoding.
     """
     stride = board.meta[META_STRIDE]
     cells, head, libs, marks = board.color, board.head, board.libs, scratch.marks

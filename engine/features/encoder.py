@@ -3,12 +3,13 @@
 An encoder turns a :class:`engine.go.position.Position` into planes and global values for the side to move. It
 writes into the caller's arrays, in the caller's thread.
 
-Kernels cannot take functions as arguments and stay cached on disk. So the type of the working memory selects the
-encoder: a kernel that calls :func:`encode` or :func:`key` is compiled for the scratch it is given, and for no other
-encoder. A new encoder is a class for its scratch, two kernels and a call of :func:`register`.
+Kernels that take functions as arguments cannot be cached on disk. So the type of the working memory selects the
+encoder: a kernel that calls :func:`encode` or :func:`key` is compiled for the type of the scratch it is given. A new
+encoder is a class for its scratch, two kernels and a call of :func:`register`.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,47 +23,47 @@ from engine.system.jit import KERNEL_OPTIONS, kernel
 
 
 class Encoder(NamedTuple):
-    """What a network reads: its name in files, shapes, and what its planes know of the rules."""
+    """A network's input format: name, shapes, and which rules it shows."""
 
     name: str
-    """as network files give it"""
+    """as in network files"""
     planes: int
     """C: planes of size N x N"""
     globals: int
-    """G: values that are not about points"""
+    """G: values for the whole board"""
     new_scratch: Callable[[int], NamedTuple]
     """from a board size to working memory; one per thread"""
     rules: str = "those of its training games"
-    """for people: what a network that reads it knows of the rules in force"""
+    """help text: the rules that networks with this input distinguish"""
     komi: float | None = None
-    """the only one that such networks evaluate for, where that is known; White's points"""
+    """the only komi, in White's points, that networks with this input evaluate for; None = not fixed, or unknown"""
     counts_beside_atari: bool = True
     """False = games are counted by :func:`engine.go.position.count_none_beside_atari`"""
 
 
 class _Kernels(NamedTuple):
-    """What a scratch's type stands for."""
+    """The kernels that a scratch's type selects."""
 
     encode: Any
     """``encode(position, symmetry, scratch, planes, globals_)``"""
     key: Any
-    """``key(position)``: uint64 that covers all that ``encode`` reads"""
+    """``key(position)``: uint64 hash of everything ``encode`` reads"""
 
 
 _KERNELS: dict[type, _Kernels] = {}
 ENCODERS: dict[str, Encoder] = {}
-"""Every encoder by the name that network files give"""
+"""Every encoder by its name in network files"""
 
 
 def register(encoder: Encoder, scratch: type, encode: Any, key: Any) -> Encoder:
-    """Make an encoder known.
+    """Add an encoder to the registry.
 
     Args:
-        encoder: under a name of its own.
-        scratch: NamedTuple of arrays, what ``encoder.new_scratch`` returns and no other encoder uses for other kernels.
+        encoder: with a name that is not registered.
+        scratch: NamedTuple of arrays, the return type of ``encoder.new_scratch``.
         encode, key: kernels; see :class:`_Kernels`.
     Raises:
-        ValueError: the name, or the scratch for other kernels, is taken.
+        ValueError: the name is registered already, or the scratch with other kernels.
     """
     if encoder.name in ENCODERS or _KERNELS.get(scratch, _Kernels(encode, key)) != _Kernels(encode, key):
         raise ValueError(f"encoder {encoder.name!r} or its scratch {scratch.__name__} is known already")
@@ -72,7 +73,7 @@ def register(encoder: Encoder, scratch: type, encode: Any, key: Any) -> Encoder:
 
 
 def encode(position: Any, symmetry: int, scratch: NamedTuple, planes: np.ndarray, globals_: np.ndarray) -> None:
-    """Write a position's input for the side to move. Threads: any, each with a scratch of its own.
+    """Write a position's planes and globals for the side to move. Threads: any, each with its own scratch.
 
     Args:
         position: :class:`engine.go.position.Position`, only read.
@@ -90,14 +91,14 @@ def kernel_of(scratch: NamedTuple) -> Any:
 
 
 def key(position: Any, scratch: NamedTuple) -> int:
-    """uint64 that covers everything the scratch's encoder reads of a position: a part of the result cache's key."""
+    """uint64 hash of everything the scratch's encoder reads of a position; part of :func:`cache_key`."""
     word: int = _KERNELS[type(scratch)].key(position)
     return word
 
 
 @overload(encode, jit_options=KERNEL_OPTIONS, strict=True)
 def _encode_in_kernels(position: Any, symmetry: Any, scratch: Any, planes: Any, globals_: Any) -> Callable[..., None]:
-    # Numba wants both signatures alike.
+    # Numba requires equal signatures.
     chosen = _KERNELS[scratch.instance_class].encode
 
     def implementation(position: Any, symmetry: Any, scratch: Any, planes: Any, globals_: Any) -> None:
@@ -118,12 +119,12 @@ def _key_in_kernels(position: Any, scratch: Any) -> Callable[..., Any]:
 
 @kernel
 def cache_key(position: Any, scratch: Any) -> Any:
-    """uint64: the whole key of a position in the result cache, of its encoder's :func:`key` and its board's size."""
+    """uint64: key of a position in the result cache, from its encoder's :func:`key` and its board size."""
     return key(position, scratch) + np.uint64(position.board.meta[META_SIZE]) * np.uint64(0xD1B54A32D192ED03)
 
 
 class KeyScratch(NamedTuple):
-    """Tells the encoder ``key`` from others; nothing is read of it."""
+    """No working memory: its type selects the encoder ``key``."""
 
     unused: np.ndarray = np.zeros(1)
     """float64[1], never read"""
@@ -131,7 +132,7 @@ class KeyScratch(NamedTuple):
 
 @kernel
 def _encode_key(position: Any, symmetry: Any, scratch: KeyScratch, planes: Any, globals_: Any) -> None:
-    """A number from -1 to 1 made of the position's key."""
+    """Write a number from -1 to 1 that is made of the position's key."""
     globals_[0] = (history.key(position) >> np.uint64(40)) / 8388608.0 - 1.0
 
 
@@ -153,46 +154,44 @@ ALPHAGO_VALUE = register(
     alphago.AlphaGoScratch, alphago.encode, alphago.key,
 )  # fmt: skip
 ZERO = register(
-    Encoder("zero-17", history.PLANES, 0, lambda size: history.ZeroScratch()),
-    history.ZeroScratch, history.encode, history.key,
+    Encoder("zero-17", history.PLANES, 0, lambda size: history.HistoryScratch()),
+    history.HistoryScratch, history.encode, history.key,
 )  # fmt: skip
 LEELA = register(
-    Encoder("leela-18", history.LEELA_PLANES, 0, lambda size: history.LeelaScratch(),
+    Encoder("leela-18", history.LEELA_PLANES, 0, lambda size: history.HistoryScratch(),
             "area scoring, komi 7.5, positional superko, no suicide; no others", komi=7.5),
-    history.LeelaScratch, history.encode_leela, history.key,
+    history.HistoryScratch, history.encode, history.key,
 )  # fmt: skip
-KATAGO_RULES = "any: komi, scoring, ko, suicide, taxes, button are inputs"
-KATAGO = register(
-    Encoder("katago-v7", katago.PLANES, katago.GLOBALS, katago.new_scratch, KATAGO_RULES),
-    katago.KatagoScratch, katago.encode, katago.key,
-)  # fmt: skip
-KATAGO_SUICIDE = register(
-    Encoder("katago-v7-suicide", katago.PLANES, katago.GLOBALS, katago.new_suicide_scratch, KATAGO_RULES),
-    katago.KatagoSuicideScratch, katago.encode_suicide, katago.key,
-)  # fmt: skip
-"""For KataGo's networks that want areas as if suicide were always legal"""
-KATAGO_3_RULES = f"{KATAGO_RULES}; untaxed territory does not count beside an own chain in atari"
-KATAGO_ATARI = register(
-    KATAGO._replace(name="katago-v7-atari", rules=KATAGO_3_RULES, counts_beside_atari=False),
-    katago.KatagoScratch, katago.encode, katago.key,
-)  # fmt: skip
-KATAGO_SUICIDE_ATARI = register(
-    KATAGO_SUICIDE._replace(name="katago-v7-suicide-atari", rules=KATAGO_3_RULES, counts_beside_atari=False),
-    katago.KatagoSuicideScratch, katago.encode_suicide, katago.key,
-)  # fmt: skip
-"""The same two for networks of version 3 of KataGo's rules, which count otherwise and are shown the same"""
+
+
+def _katago(name: str, suicide_areas: bool, counts_beside_atari: bool) -> Encoder:
+    """Register one of the inputs of KataGo's networks."""
+    rules = "any: komi, scoring, ko, suicide, taxes, button are inputs"
+    if not counts_beside_atari:
+        rules += "; untaxed territory does not count beside an own chain in atari"
+    scratch = partial(katago.new_scratch, suicide_areas=suicide_areas)
+    encoder = Encoder(name, katago.PLANES, katago.GLOBALS, scratch, rules, counts_beside_atari=counts_beside_atari)
+    return register(encoder, katago.KatagoScratch, katago.encode, katago.key)
+
+
+KATAGO = _katago("katago-v7", suicide_areas=False, counts_beside_atari=True)
+KATAGO_SUICIDE = _katago("katago-v7-suicide", suicide_areas=True, counts_beside_atari=True)
+"""For KataGo's networks trained on areas as if suicide were always legal"""
+KATAGO_ATARI = _katago("katago-v7-atari", suicide_areas=False, counts_beside_atari=False)
+KATAGO_SUICIDE_ATARI = _katago("katago-v7-suicide-atari", suicide_areas=True, counts_beside_atari=False)
+"""The same inputs for networks of version 3 of KataGo's rules, whose games are counted differently"""
 KEY = Encoder("key", 0, 1, lambda size: KeyScratch())
-"""No planes, and a number that says nothing: to measure searches without a network. No file may ask for it."""
+"""No planes, and a hash as global value: to measure searches without a network. Not registered: no file may name it."""
 _KERNELS[KeyScratch] = _Kernels(_encode_key, history.key)
 
 
 STONES = (0.0, 0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-"""Moves played, as shares of the board's points"""
+"""Moves before each sample position, as shares of the board's points"""
 SEED = 1
 
 
 def sample_inputs(encoder: str, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Planes and globals of positions from one game of random legal moves, always the same.
+    """Planes and globals of positions from one fixed game of random legal moves.
 
     Args:
         encoder: a name in ``ENCODERS``.

@@ -1,12 +1,12 @@
-"""Inputs of the last eight boards and the colour to play, nothing worked out beforehand.
+"""Input planes of the last eight boards and the side to move, without tactical features.
 
-AlphaGo Zero's, "zero-17", come in the order of the paper, s = [X(t), Y(t), X(t-1), Y(t-1), ..., X(t-7), Y(t-7), C]:
-own stones, then the opponent's, on the board now and after each of the seven moves before (passes are moves), then 1
-everywhere if Black is to play, else 0. "Own" is the side to move now, on all boards. Boards from before the first move
-are empty, also where stones were set up.
+AlphaGo Zero's, "zero-17", are in the order of the paper, s = [X(t), Y(t), X(t-1), Y(t-1), ..., X(t-7), Y(t-7), C]:
+own stones, then the opponent's, on the current board and on the boards after each of the seven moves before (passes are
+moves), then a plane of ones if Black is to move, else zeros. "Own" is the current side to move, on all boards. Boards
+before the first move are empty, even if the game began with a setup or handicap stones.
 
-Leela Zero's, "leela-18", are the same boards in the order X(t), ..., X(t-7), Y(t), ..., Y(t-7), then 1 everywhere if
-Black is to play, then 1 everywhere if White is: without the last plane, padding would show the edge to Black alone.
+Leela Zero's, "leela-18", are the same boards in the order X(t), ..., X(t-7), Y(t), ..., Y(t-7), then ones if Black is
+to move, then ones if White is: without the last plane, zero padding would mark the board's edge for Black alone.
 
 Sources: AlphaGo Zero, Methods, "Neural network architecture"; Leela Zero's README, "Weights format".
 """
@@ -28,15 +28,8 @@ PLANES = BLACK_TO_MOVE + 1
 LEELA_PLANES = BLACK_TO_MOVE + 2
 
 
-class ZeroScratch(NamedTuple):
-    """Nothing is worked out beforehand: its type alone tells :func:`encode` from others."""
-
-    unused: np.ndarray = np.zeros(1)
-    """float64[1], never read"""
-
-
-class LeelaScratch(NamedTuple):
-    """The same for :func:`encode_leela`."""
+class HistoryScratch(NamedTuple):
+    """No working memory: its type selects :func:`encode`."""
 
     unused: np.ndarray = np.zeros(1)
     """float64[1], never read"""
@@ -44,10 +37,10 @@ class LeelaScratch(NamedTuple):
 
 @kernel
 def board_planes(position, age, symmetry, own, opponent):
-    """Write the stones of the board ``age`` moves ago, from the view of the side to move now.
+    """Write the stones of the board ``age`` moves ago, from the view of the current side to move.
 
     Args:
-        age: int, 0 to 7; boards from before the first move are empty.
+        age: int, 0 to 7; boards before the first move are empty.
         symmetry: int, 0 to 7.
         own, opponent: float32[N*N], overwritten.
     """
@@ -70,40 +63,27 @@ def board_planes(position, age, symmetry, own, opponent):
 
 @kernel
 def encode(position, symmetry, scratch, planes, globals_):
-    """Write AlphaGo Zero's planes of a position for the side to move.
+    """Write AlphaGo Zero's or Leela Zero's planes of a position for the side to move.
 
     Args:
         symmetry: 0 to 7.
-        scratch: :class:`ZeroScratch`.
-        planes: float32[PLANES, N, N], overwritten.
+        scratch: :class:`HistoryScratch`.
+        planes: float32[PLANES, N, N] or float32[LEELA_PLANES, N, N], overwritten.
         globals_: float32[0].
     """
-    flat = planes.reshape(PLANES, planes.shape[1] * planes.shape[2])
+    flat = planes.reshape(len(planes), planes.shape[1] * planes.shape[2])
+    is_leela = len(planes) == LEELA_PLANES
     for age in range(PAST_BOARDS):
-        board_planes(position, age, symmetry, flat[2 * age], flat[2 * age + 1])
+        own, opponent = (age, PAST_BOARDS + age) if is_leela else (2 * age, 2 * age + 1)
+        board_planes(position, age, symmetry, flat[own], flat[opponent])
     flat[BLACK_TO_MOVE].fill(position.meta[META_TO_MOVE] == BLACK)
-
-
-@kernel
-def encode_leela(position, symmetry, scratch, planes, globals_):
-    """Write Leela Zero's planes of a position for the side to move.
-
-    Args:
-        symmetry: 0 to 7.
-        scratch: :class:`LeelaScratch`.
-        planes: float32[LEELA_PLANES, N, N], overwritten.
-        globals_: float32[0].
-    """
-    flat = planes.reshape(LEELA_PLANES, planes.shape[1] * planes.shape[2])
-    for age in range(PAST_BOARDS):
-        board_planes(position, age, symmetry, flat[age], flat[PAST_BOARDS + age])
-    flat[BLACK_TO_MOVE].fill(position.meta[META_TO_MOVE] == BLACK)
-    flat[BLACK_TO_MOVE + 1].fill(position.meta[META_TO_MOVE] != BLACK)
+    if is_leela:
+        flat[BLACK_TO_MOVE + 1].fill(position.meta[META_TO_MOVE] != BLACK)
 
 
 @kernel
 def key(position):
-    """uint64 that covers all that these encoders read: the last eight boards and the side to move."""
+    """uint64 hash of everything these encoders read: the last eight boards and the side to move."""
     n = position.meta[META_N_MOVES]
     word = ZOBRIST[EMPTY, position.meta[META_TO_MOVE]]
     for age in range(min(PAST_BOARDS, n + 1)):

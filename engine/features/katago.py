@@ -3,10 +3,10 @@
 All planes are 0 or 1 and from the view of the side to move ("own"):
 
 * 0 on the board; 1, 2 own and opponent's stones; 3, 4, 5 stones of chains with 1, 2, 3 liberties;
-* 6 points that only ko or superko forbids;
+* 6 points forbidden by ko or superko alone;
 * 9 to 13 the last five moves, latest first;
-* 14, 15, 16 stones that are caught in a ladder now, one and two moves ago; 17 moves by which the side to move catches
-  a chain of two liberties;
+* 14, 15, 16 stones caught in a ladder now, one and two moves ago; 17 moves by which the side to move catches a chain of
+  two liberties in a ladder;
 * 18, 19 own and opponent's area.
 
 Global values:
@@ -16,55 +16,52 @@ Global values:
   under territory scoring the stones Black has played more than White, which makes it an area komi;
 * 6, 7 superko, and which (0.5 positional, -0.5 situational); 8 suicide is legal; 9 territory scoring; 10, 11 seki tax,
   group tax; 14 a pass would end the game; 17 the button can be taken;
-* 18 under area scoring a wave that tells how near the komi is to one that makes draws possible.
+* 18 under area scoring a wave that shows the distance of the komi from the nearest one that makes draws possible.
 
-7, 8, 20, 21 and 12, 13 belong to the phases in which KataGo plays on after the end of territory games, and 15, 16 to
-games of unequal search; we have neither, so they are 0. As for KataGo's ``kata-raw-nn``, passes end the game wherever
-they do by the rules, but for friendly passing.
+Planes 7, 8, 20, 21 and globals 12, 13 belong to the phases in which KataGo continues after the end of territory games,
+globals 15, 16 to games of unequal search; Keima has neither, so they are 0. As in KataGo's ``kata-raw-nn``, passes end
+the game as the rules say, except for friendly passing.
 
-There are two encodings. Networks differ in how they were shown pass-alive areas: some always as if suicide were legal,
-whatever the rules, which their file tells (``preferPassAliveUnderSuicideRules``). Networks for which territory beside a
-chain in atari does not count (``preferExcludeTerritoryAdjacentToAtari``) differ in 18 and 19 alone, and there in those
-phases alone.
+There are two encodings of pass-alive areas (18, 19): by the rules in force, or as if suicide were legal, which a
+network's file states (``preferPassAliveUnderSuicideRules``). Networks trained without territory beside a chain in atari
+(``preferExcludeTerritoryAdjacentToAtari``) have different inputs 18 and 19 only in those later phases.
 
 Source: KataGo, ``NNInputs::fillRowV7`` in cpp/neuralnet/nninputs.cpp: the input specification of model version 8 on.
 
-**Areas** (18, 19) without a tax are area in the sense of Tromp and Taylor but for stones that are surely dead: a region
-of a colour (connected points it does not hold) belongs to it, the opponent's stones included, if all chains around it
-are pass-alive and at most one of its points touches none of them, so that no two eyes fit in. With a tax only
-independent life counts, and stones. Points of one owner that hang together are not independent if one of them touches a
-dame, or is a stone of the owner in atari; of such areas only the owner's stones are shown. The two points that the
-group tax costs are not. Under territory scoring KataGo shows areas in the phases that play out the status of stones
-after the end of a game. We do not play those, so there are none. Source: ``Board::calculateArea``,
-``Board::calculateIndependentLifeArea``.
+**Areas** (18, 19) without a tax are Tromp-Taylor areas, except for certainly dead stones: a region of a colour
+(connected points without its stones) belongs to it, including the opponent's stones, if all chains around it are
+pass-alive and at most one of its points touches none of them, so that no two eyes fit in. With a tax only independent
+life counts, and stones. Connected points of one owner are not independent if one of them touches a dame or is a stone
+of the owner in atari; of such areas only the owner's stones are shown. The two points of the group tax are not
+subtracted. Under territory scoring KataGo shows areas only in the phases after the end of a game, so here there are
+none. Source: ``Board::calculateArea``, ``Board::calculateIndependentLifeArea``.
 
-**History** (9 to 13, 14). An *alternating run* is the moves up to the current position in which the two sides
-alternate. As in KataGo, a side that moves twice, or out of turn, begins a new one, before which nothing counts here.
-(What the rules themselves keep, such as positions that must not recur, is not forgotten.) A game is *over* for KataGo
-after the n-th move of its run if
+**History** (9 to 13, 14). An *alternating run* is the latest sequence of moves in which the two sides alternate. As in
+KataGo, a side that moves twice, or out of turn, begins a new run, and earlier moves are not shown. (The rules still
+apply to the whole game, as superko does.) A game is *over* for KataGo after the n-th move of its run if
 
 * the last two moves were passes, one that took the button not counted;
 * under simple ko, the last move was a pass and its player had passed in the same position before; or
-* under simple ko, the position has come for the third time since the latest pass.
+* under simple ko, the position occurs for the third time since the latest pass.
 
-If the game is played on nevertheless, moves from before its end no longer show; nor does any at a position whose
-course is hidden (:func:`engine.go.position.hide_course`). Source: ``BoardHistory``.
+If the game continues nevertheless, moves before its end are not shown; nor are any moves at a position whose history is
+hidden (:func:`engine.go.position.hide_course`). Source: ``BoardHistory``.
 
-**Ladders** (14 to 17). A chain of either colour is *caught* if it is in atari and the runner, to move, cannot get away,
+**Ladders** (14 to 17). A chain of either colour is *caught* if it is in atari and the runner, to move, cannot escape,
 or if it has two liberties and the hunter, to move, has an atari that works. The side to move in the game does not
-matter. Any ko is forgotten before the runner's first move, so a hunter's first move may take one; later on the runner
-wins all kos. KataGo ends some reads early, and about one in a million wrongly: where the runner's extension is also a
-capture, it takes the last capture it has found for the extension. Which one that is depends on the moves that built its
-board, and on the reads before. Ours depend on the position alone: in 30,000 positions of random games one differs in a
-chain. Source: ``iterLadders`` and ``Board::searchIsLadderCaptured``.
+matter. Ko bans are dropped before the runner's first move, so the hunter's first move may take a ko; later the runner
+wins all kos. KataGo ends some reads early, and about one in a million wrongly: if the runner's extension is also
+a capture, it takes the last capture it has found for the extension, which depends on the history of its board object.
+Reads here depend on the position alone: in 30,000 positions of random games one chain differs. Source: ``iterLadders``
+and ``Board::searchIsLadderCaptured``.
 """
 
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from engine.features.common import komi_wave, legality_key, recent_moves_key
-from engine.features.symmetry import apply_symmetry, symmetry_steps
+from engine.features.common import komi_wave, legality_key, mark_recent_moves, recent_moves_key, rules_key
+from engine.features.symmetry import symmetry_steps
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, META_STRIDE, copy_board, is_legal
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, index_of, point_at, point_of
 from engine.go.ladder import CAPTURED, SAVED_ROOT, LadderScratch, new_ladder_scratch, push_ataris, room, search_ladder
@@ -77,7 +74,6 @@ from engine.go.rules import (
     KO_SIMPLE,
     KO_SITUATIONAL,
     RULE_BUTTON,
-    RULE_FIELDS,
     RULE_FRIENDLY_PASS,
     RULE_KO,
     RULE_SCORING,
@@ -99,9 +95,9 @@ def mark_areas(board, rules, suicide, scratch, owner):
     """Write the owner of every point.
 
     Args:
-        board: the caller's own; what it keeps at empty points is overwritten.
+        board: the caller's own; its data at empty points is overwritten.
         rules: ``Position.rules``.
-        suicide: bool, whether pass-alive is meant as if suicide of several stones were legal.
+        suicide: bool, whether pass-alive assumes that suicide of several stones is legal.
         scratch: :class:`engine.go.life.LifeScratch` of this board size, the caller's own.
         owner: int8[N*N] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = neither's.
     """
@@ -117,7 +113,7 @@ def mark_areas(board, rules, suicide, scratch, owner):
 
 @kernel
 def _claim_dead(board, color, suicide, scratch, owner):
-    """Give a colour the regions with opponent's stones in which no two eyes fit."""
+    """Assign regions with opponent's stones in which no two eyes fit to a colour."""
     size = board.meta[META_SIZE]
     find_life(board, color, suicide, scratch)
     for index in range(size * size):
@@ -128,9 +124,9 @@ def _claim_dead(board, color, suicide, scratch, owner):
 
 @kernel
 def _give_up_dependent(board, scratch, owner):
-    """Take from the owners what is no independent life, but for their stones.
+    """Remove areas without independent life, except for their owners' stones.
 
-    Owners of points given up are doubled while others are looked for.
+    Owners of removed points are doubled during the search.
     """
     size = board.meta[META_SIZE]
     for index in range(size * size):
@@ -144,7 +140,7 @@ def _give_up_dependent(board, scratch, owner):
 
 @kernel
 def _is_dependent(board, index, owner):
-    """Whether a point that is owned is the owner's stone in atari, or touches a dame."""
+    """Whether an owned point is the owner's stone in atari, or touches a dame."""
     size, stride, cells = board.meta[META_SIZE], board.meta[META_STRIDE], board.color
     point = point_of(index, size)
     if owner_sign(cells[point]) == owner[index] and board.libs[board.head[point]] == 1:
@@ -157,7 +153,7 @@ def _is_dependent(board, index, owner):
 
 @kernel
 def _double(board, index, stack, owner):
-    """Double the owner of a point and of all that hangs together with it."""
+    """Double the owner of a point and of all points connected to it."""
     size, stride = board.meta[META_SIZE], board.meta[META_STRIDE]
     mine = owner[index]
     owner[index] = 2 * mine
@@ -181,13 +177,13 @@ MOST_SHOWN = 5
 
 @kernel
 def course(position):
-    """What shows of the game's course.
+    """The part of the game's history that the input shows.
 
-    Where friendly passing is part of area rules, a pass that would end the game is taken not to, and nothing shows.
+    Under area rules with friendly passing, a pass that would end the game is treated as one that does not, and no moves
+    are shown.
 
     Returns:
-        tuple of int and bool: moves shown, 0 to MOST_SHOWN, and whether a pass would end the game as far as the
-        network is to know.
+        tuple of int and bool: moves shown, 0 to MOST_SHOWN, and whether the input says that a pass would end the game.
     """
     rules, n = position.rules, position.meta[META_N_MOVES]
     first = _run_start(position)
@@ -207,7 +203,7 @@ def course(position):
 
 @kernel
 def _run_start(position):
-    """The first move of the alternating run; the number of moves if the side to move made the last one."""
+    """Index of the first move of the alternating run; the number of moves if the side to move made the last one."""
     n, color = position.meta[META_N_MOVES], position.meta[META_TO_MOVE]
     first = n
     while first > 0 and position.colors[first - 1] != color:
@@ -253,22 +249,22 @@ def _is_over(position, counts_from, n):
 
 
 READ_NODES = 25000
-"""Most moves tried for one read, as in KataGo; what is unfinished then is not caught."""
+"""Most moves tried in one read, as in KataGo; a chain whose read is unfinished is not caught."""
 
 
 @kernel
 def mark_caught(scratch, color, caught, working):
-    """Mark all chains that are caught.
+    """Mark all chains that are caught in a ladder.
 
-    1. List the chains that may be, each with a first move of the hunter's: an atari, or a pass where it is in atari.
+    1. List the candidates, each with a first move of the hunter's: an atari, or a pass if the chain is in atari.
     2. Read them one by one.
 
     Args:
-        scratch: :class:`engine.go.ladder.LadderScratch`, the caller's own; its board is the one to look at, and
-            is the same afterwards.
-        color: the side whose ataris are looked for, or EMPTY.
-        caught: uint8[N*N], policy order, overwritten: 1 on the stones of chains that are caught.
-        working: uint8[N*N], overwritten: 1 where an atari by that side works on a chain of two liberties.
+        scratch: :class:`engine.go.ladder.LadderScratch`, the caller's own; its board is read, and is the same
+            afterwards.
+        color: the side whose working ataris are marked, or EMPTY.
+        caught: uint8[N*N], policy order, overwritten: 1 on the stones of caught chains.
+        working: uint8[N*N], overwritten: 1 where an atari of ``color`` catches a chain of two liberties.
     """
     board, candidates = scratch.board, scratch.candidates
     cells, size = board.color, board.meta[META_SIZE]
@@ -294,7 +290,7 @@ def mark_caught(scratch, color, caught, working):
 
 @kernel
 def _list_reads(board, pending, candidates):
-    """Write pairs of a chain and a first move into ``candidates``; returns how many numbers that makes."""
+    """Write pairs of a chain and a first move into ``candidates``; returns the length written."""
     cells, head, libs = board.color, board.head, board.libs
     stride, count = board.meta[META_STRIDE], 0
     for chain in range(stride + 1, len(cells) - stride - 1):
@@ -342,9 +338,9 @@ PASS_ENDS, BUTTON_OPEN, WAVE = 14, 17, 18
 GLOBALS = 19
 KOMI_SCALE = 20.0
 KOMI_MARGIN = 20.0
-"""Komi is shown as no more than the board's points and this."""
+"""Komi is clamped to the board's points plus this."""
 BOARDS = 3
-"""Boards whose ladders show: the current one and two before"""
+"""Boards whose ladders are shown: the current one and two before"""
 
 
 class KatagoScratch(NamedTuple):
@@ -357,36 +353,32 @@ class KatagoScratch(NamedTuple):
     owner: Annotated[np.ndarray, "int8[N*N]"]
     """1 Black's, -1 White's"""
     marks: Annotated[np.ndarray, "uint8[BOARDS + 2, N*N]"]
-    """stones caught in a ladder, latest board first; ataris that work on the current board;
-    those of earlier boards, which do not show"""
+    """stones caught in a ladder, latest board first; working ataris on the current board; those on earlier boards,
+    which are not shown"""
+    suicide_areas: Annotated[np.ndarray, "uint8[1]"]
+    """1 = areas as if suicide were legal, whatever the rules"""
 
 
-class KatagoSuicideScratch(NamedTuple):
-    """The same for :func:`encode_suicide`."""
+def new_scratch(size: int, suicide_areas: bool = False) -> KatagoScratch:
+    """Working memory for :func:`encode` on boards of one size; one per thread.
 
-    katago: KatagoScratch
-    """the working memory itself"""
-
-
-def new_scratch(size: int) -> KatagoScratch:
-    """Working memory for :func:`encode` on boards of one size; one per thread."""
-    return allocate(KatagoScratch, life=new_life_scratch(size), ladder=new_ladder_scratch(size), N=size)
-
-
-def new_suicide_scratch(size: int) -> KatagoSuicideScratch:
-    """Working memory for :func:`encode_suicide`."""
-    return KatagoSuicideScratch(new_scratch(size))
+    Args:
+        suicide_areas: encode areas as if suicide were legal, whatever the rules.
+    """
+    scratch = allocate(KatagoScratch, life=new_life_scratch(size), ladder=new_ladder_scratch(size), N=size)
+    scratch.suicide_areas[0] = suicide_areas
+    return scratch
 
 
 @kernel
 def _white_komi(position):
-    """White's compensation as if area were counted, the button included."""
+    """White's compensation under area counting, including the button."""
     return white_komi(position) - 0.5 * owner_sign(position.meta[META_BUTTON_TAKER])
 
 
 @kernel
 def _write_globals(position, shown, ends, globals_):
-    """Write the global values; ``shown`` and ``ends`` are those of :func:`engine.features.katago.course`."""
+    """Write the global values; ``shown`` and ``ends`` as returned by :func:`course`."""
     rules, area = position.rules, position.board.meta[META_SIZE] * position.board.meta[META_SIZE]
     fill_items(globals_, 0.0)
     n = position.meta[META_N_MOVES]
@@ -414,7 +406,7 @@ def _write_globals(position, shown, ends, globals_):
 
 @kernel
 def _read_ladders(position, shown, scratch, ladder):
-    """Read the ladders of the current board, which is on the ladder board, and of those before that show."""
+    """Read the ladders of the current board, copied to the ladder board before, and of the earlier boards shown."""
     marks, size = scratch.marks, position.board.meta[META_SIZE]
     mark_caught(ladder, position.meta[META_TO_MOVE], marks[0], marks[BOARDS])
     for age in range(1, BOARDS):
@@ -427,7 +419,7 @@ def _read_ladders(position, shown, scratch, ladder):
 
 @kernel
 def _write_points(position, symmetry, scratch, flat):
-    """Write what every point shows but for the last moves."""
+    """Write all planes but those of the last moves."""
     board, color = position.board, position.meta[META_TO_MOVE]
     size, suicide = board.meta[META_SIZE], position.rules[RULE_SUICIDE] == 1
     own_area = 1 if color == BLACK else -1
@@ -468,23 +460,8 @@ def encode(position, symmetry, scratch, planes, globals_):
         planes: float32[PLANES, N, N], overwritten.
         globals_: float32[GLOBALS], overwritten.
     """
-    _encode(position, symmetry, scratch, position.rules[RULE_SUICIDE] == 1, planes, globals_)
-
-
-@kernel
-def encode_suicide(position, symmetry, scratch, planes, globals_):
-    """:func:`encode` with the areas that there were if suicide was legal, whatever the rules.
-
-    Args:
-        scratch: :class:`KatagoSuicideScratch`; the others as for :func:`encode`.
-    """
-    _encode(position, symmetry, scratch.katago, True, planes, globals_)
-
-
-@kernel
-def _encode(position, symmetry, scratch, suicide_areas, planes, globals_):
-    """:func:`encode` with areas as if suicide was legal or not."""
     ladder = scratch.ladder
+    suicide = position.rules[RULE_SUICIDE] == 1 or scratch.suicide_areas[0] == 1
     board, size = ladder.board, position.board.meta[META_SIZE]
     flat = planes.reshape(PLANES, size * size)
     fill_items(planes.reshape(-1), 0.0)
@@ -492,24 +469,20 @@ def _encode(position, symmetry, scratch, suicide_areas, planes, globals_):
     copy_board(board, position.board)
     if board.meta[META_KO_COLOR] != position.meta[META_TO_MOVE]:
         board.meta[META_KO_POINT] = PASS
-    mark_areas(board, position.rules, suicide_areas, scratch.life, scratch.owner)
+    mark_areas(board, position.rules, suicide, scratch.life, scratch.owner)
     _read_ladders(position, shown, scratch, ladder)
     _write_points(position, symmetry, scratch, flat)
-    n = position.meta[META_N_MOVES]
-    for age in range(shown):
-        point = position.moves[n - 1 - age]
-        if point != PASS:
-            flat[RECENT + age, apply_symmetry(index_of(point, size), size, symmetry)] = 1.0
+    mark_recent_moves(position, symmetry, shown, flat[RECENT:])
     _write_globals(position, shown, ends, globals_)
 
 
 @kernel
 def key(position):
-    """uint64 that covers all :func:`encode` reads.
+    """uint64 hash of everything :func:`encode` reads.
 
-    The last moves, the boards between them and the one before those tell every ko that was taken meanwhile.
+    The last moves, the boards between them and the board before the first of them determine all kos taken meanwhile.
     """
-    rules, n = position.rules, position.meta[META_N_MOVES]
+    n = position.meta[META_N_MOVES]
     shown, ends = course(position)
     word = mix(legality_key(position) ^ np.uint64(2 * shown + ends))
     word = mix(word ^ recent_moves_key(position, shown))
@@ -517,7 +490,6 @@ def key(position):
         word = mix(word ^ position.hashes[n - age])
         if n > age:
             word = mix(word ^ position.hashes[n - age - 1])
-    for i in range(RULE_FIELDS):
-        word = mix(word ^ np.uint64(rules[i]))
+    word = rules_key(position, word)
     word = mix(word ^ np.uint64(np.int64(2.0 * _white_komi(position))))
     return mix(word ^ np.uint64(position.meta[META_BUTTON_TAKER]))

@@ -1,17 +1,24 @@
-"""Our own input planes, "keima-2": what a small network cannot see for itself, at any board size and komi.
+"""Keima's own input planes, "keima-2", for any board size, komi and rules.
 
-All planes are from the view of the side to move ("own"). Tactics that a convolution needs depth for are given as
-planes: liberties, capture and self-atari sizes and liberties after a move as in AlphaGo (Extended Data Table 2), and
-ladders read to the end. Komi, passes and rules enter as global values, so one network plays them all.
+All planes are from the view of the side to move ("own"). Tactics that would need a deep network are input planes:
+liberties, capture and self-atari sizes and liberties after a move as in AlphaGo (Extended Data Table 2), and ladders
+read to the end. Komi, passes and rules are global values, so one network plays under all of them.
 
-"keima-1", which older networks read, is the same without the last of the global values.
+"keima-1", the input of older networks, lacks the last global value.
 """
 
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from engine.features.common import after_move, komi_wave, legality_key, recent_moves_key
+from engine.features.common import (
+    after_move,
+    komi_wave,
+    legality_key,
+    mark_recent_moves,
+    recent_moves_key,
+    rules_key,
+)
 from engine.features.symmetry import apply_symmetry
 from engine.go.board import (
     META_CAPTURED_BLACK,
@@ -22,7 +29,7 @@ from engine.go.board import (
     is_eye,
     is_legal,
 )
-from engine.go.geometry import EMPTY, MIN_SIZE, PASS, WHITE, cell_count, index_of, point_of
+from engine.go.geometry import EMPTY, MIN_SIZE, PASS, WHITE, cell_count, point_of
 from engine.go.ladder import LadderScratch, ladder_planes, new_ladder_scratch
 from engine.go.position import META_HANDICAP, META_N_MOVES, META_TO_MOVE, apply_rules, new_position, repeats
 from engine.go.random import mix
@@ -30,7 +37,6 @@ from engine.go.rules import (
     KO_POSITIONAL,
     KO_SIMPLE,
     KO_SITUATIONAL,
-    RULE_FIELDS,
     RULE_KO,
     RULE_SCORING,
     RULE_SUICIDE,
@@ -51,9 +57,9 @@ RECENT = 6
 """6 to 10: the last five moves, latest first"""
 RECENT_MOVES = 5
 FORBIDDEN = 11
-"""empty points that only ko or superko forbids"""
+"""empty points forbidden by ko or superko alone"""
 SENSIBLE = 12
-"""legal and no own eye"""
+"""legal and not an own eye"""
 CAPTURE = 13
 """13, 14, 15: a move here captures 1, 2, 3 or more stones"""
 SELF_ATARI = 16
@@ -67,9 +73,9 @@ KOMI, LAST_PASSED, PASSED_BEFORE, TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL,
 WAVE = 8
 """see :func:`engine.features.common.komi_wave`"""
 GLOBALS, GLOBALS_1 = 9, 8
-"""of keima-2 and keima-1"""
+"""Global values of keima-2 and of keima-1"""
 OF_RULES = (TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO)
-"""Globals that the rules alone decide: the same in all positions under the same rules"""
+"""Global values that depend on the rules alone"""
 KOMI_SCALE = 15.0
 
 
@@ -81,11 +87,11 @@ class KeimaScratch(NamedTuple):
     capture: Annotated[np.ndarray, "uint8[N*N]"]
     """ladder captures, policy order"""
     escape: Annotated[np.ndarray, "uint8[N*N]"]
-    """ladder escapes"""
+    """ladder escapes, policy order"""
     marks: Annotated[np.ndarray, "int64[L]"]
     """see :func:`engine.features.common.after_move`"""
     stamp: Annotated[np.ndarray, "int64[1]"]
-    """likewise"""
+    """see :func:`engine.features.common.after_move`"""
 
 
 def new_scratch(size: int) -> KeimaScratch:
@@ -137,10 +143,7 @@ def encode(position, symmetry, scratch, planes, globals_):
         flat[LADDER_CAPTURE, at] = scratch.capture[index]
         flat[LADDER_ESCAPE, at] = scratch.escape[index]
     n = position.meta[META_N_MOVES]
-    for age in range(min(RECENT_MOVES, n)):
-        point = position.moves[n - 1 - age]
-        if point != PASS:
-            flat[RECENT + age, apply_symmetry(index_of(point, size), size, symmetry)] = 1.0
+    mark_recent_moves(position, symmetry, RECENT_MOVES, flat[RECENT:])
     komi = white_komi(position)
     own_komi = komi if color == WHITE else -komi
     globals_[KOMI] = own_komi / KOMI_SCALE
@@ -158,7 +161,7 @@ def encode(position, symmetry, scratch, planes, globals_):
 
 
 def globals_of_rules(rules: Rules) -> dict[int, float]:
-    """The globals ``OF_RULES`` under some rules, by their number."""
+    """The global values ``OF_RULES`` under some rules, by index."""
     position = new_position(MIN_SIZE)
     apply_rules(position, rules, 0.0)
     planes, globals_ = np.zeros((PLANES, MIN_SIZE, MIN_SIZE), np.float32), np.zeros(GLOBALS, np.float32)
@@ -168,12 +171,10 @@ def globals_of_rules(rules: Rules) -> dict[int, float]:
 
 @kernel
 def key(position):
-    """uint64 that covers all :func:`encode` reads: stones, ko, superko history, recent moves, rules, side to move."""
-    board, rules = position.board, position.rules
-    word = mix(legality_key(position) ^ recent_moves_key(position, RECENT_MOVES))
-    for i in range(RULE_FIELDS):
-        word = mix(word ^ np.uint64(rules[i]))
+    """uint64 hash of all :func:`encode` reads: stones, ko, superko history, recent moves, rules, side to move."""
+    board = position.board
+    word = rules_key(position, mix(legality_key(position) ^ recent_moves_key(position, RECENT_MOVES)))
     word = mix(word ^ np.uint64(position.meta[META_HANDICAP]))
-    if rules[RULE_SCORING] == SCORING_TERRITORY:
+    if position.rules[RULE_SCORING] == SCORING_TERRITORY:
         word = mix(word ^ np.uint64(board.meta[META_CAPTURED_BLACK] * 4096 + board.meta[META_CAPTURED_WHITE]))
     return word

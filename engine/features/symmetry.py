@@ -19,7 +19,7 @@ INVERSE = (0, 1, 2, 3, 4, 6, 5, 7)
 
 @kernel
 def apply_symmetry(index, size, symmetry):
-    """The policy index that an index goes to under a symmetry; a pass stays a pass.
+    """The policy index of a point, or of the pass, under a symmetry.
 
     Args:
         index: int, 0 to size * size.
@@ -55,37 +55,36 @@ def symmetry_table(size: int) -> np.ndarray:
 
 
 def canonical_board(board: Board) -> tuple[Board, list[int]]:
-    """The board in the one of its eight orientations whose cells come first in lexicographic order.
+    """The canonical orientation of a board: of the eight, the first in lexicographic order of its cells.
 
-    What is computed on it is the same for a position in any orientation, and however the position was reached: the
-    fields that depend on the order of the moves (``empty``, ``head``, ``next``) are those of stones put down in policy
-    order. It has no prisoners.
+    Results computed on it do not depend on a position's orientation or history: fields that depend on the order of the
+    moves (``empty``, ``head``, ``next``) are those of stones placed in policy order. It has no prisoners.
 
     Args:
-        board: left as it is.
+        board: only read.
     Returns:
-        a new board, and the symmetries that turn ``board`` into it: several if the position itself is symmetric.
+        a new board, and the symmetries from ``board`` to it: several if the position itself is symmetric.
     """
     size = int(board.meta[META_SIZE])
     points = on_board_points(size)
     cells = board.color[points]
     if board.meta[META_KO_POINT]:
         cells[points == board.meta[META_KO_POINT]] = WHITE + board.meta[META_KO_COLOR]
-    turned = np.empty((SYMMETRIES, size * size), np.uint8)
-    np.put_along_axis(turned, symmetry_table(size)[:, :-1].astype(np.int64), np.tile(cells, (SYMMETRIES, 1)), axis=1)
-    words = [row.tobytes() for row in turned]
+    views = np.empty((SYMMETRIES, size * size), np.uint8)
+    np.put_along_axis(views, symmetry_table(size)[:, :-1].astype(np.int64), np.tile(cells, (SYMMETRIES, 1)), axis=1)
+    words = [row.tobytes() for row in views]
     symmetries = [symmetry for symmetry, word in enumerate(words) if word == min(words)]
     target = new_board(size)
-    _set_up_cells(target, turned[symmetries[0]])
+    _set_up_cells(target, views[symmetries[0]])
     return target, symmetries
 
 
 @kernel
 def _set_up_cells(board, cells):
-    """Put stones on an empty board in policy order.
+    """Place stones on an empty board in policy order.
 
     Args:
-        cells: uint8[size * size]: colours; 2 more than a colour on the empty point that simple ko forbids it.
+        cells: uint8[size * size]: colours; on the ko point the forbidden colour plus 2.
     """
     size = board.meta[META_SIZE]
     for index in range(len(cells)):

@@ -1,9 +1,9 @@
 """The result cache: network outputs by position key, in a fixed number of bytes, read and written without a lock.
 
-Four ways a set; the oldest entry gives way. An entry's first word is its key XOR a checksum of all its other words,
-so an entry torn by two threads writing at once reads as a different key, which is a miss (Hyatt & Mann, "A lockless
-transposition table implementation for parallel search", 2002). The policy is that of symmetry 0, not masked for
-legality. Keys are made by :func:`engine.features.encoder.cache_key`.
+Four-way set associative; the oldest entry of a set is replaced. An entry's first word is its key XOR a checksum of all
+its other words, so an entry torn by two concurrent writers reads as a different key, which is a miss (Hyatt & Mann, "A
+lockless transposition table implementation for parallel search", 2002). The policy is that of symmetry 0, not masked
+for legality. Keys are made by :func:`engine.features.encoder.cache_key`.
 """
 
 from typing import Annotated, NamedTuple
@@ -17,43 +17,38 @@ WAYS = 4
 LOGIT_STEPS = 512.0
 """Logits are stored as int16 in steps of 1/512, from -64 to 64; finer than float16 above 2."""
 KEY, VALUES, LOGITS = range(3)
-"""Words of an entry: key XOR checksum, value and score, then the logits four to a word."""
+"""Words of an entry: key XOR checksum; value and score; then logits, four a word"""
 
 
 class Cache(NamedTuple):
     """R entries of W words, in R / WAYS sets."""
 
     words: Annotated[np.ndarray, "uint64[R, W]"]
-    """; an entry of zeros is empty"""
+    """the entries; zeros = empty"""
     stamps: Annotated[np.ndarray, "uint32[R]"]
-    """when the entry was written, in insertions"""
+    """value of ``clock`` when the entry was written"""
     clock: Annotated[np.ndarray, "uint32[1]"]
     """insertions so far; approximate when threads insert at once"""
 
 
 def new_cache(byte_limit: int, max_moves: int) -> Cache:
-    """An empty cache. The system hands its pages out as entries are written.
+    """An empty cache. The operating system allocates its pages when entries are written.
 
     Args:
-        byte_limit: memory it may take; at least one set is made.
-        max_moves: most policy entries of a position, N*N + 1 of the largest board.
+        byte_limit: memory limit; the cache has at least one set.
+        max_moves: policy entries of a position on the largest board, N*N + 1.
     """
     words = LOGITS + (max_moves + 3) // 4
     sets = max(1, byte_limit // (WAYS * (words * 8 + 4)))
     return allocate(Cache, R=sets * WAYS, W=words)
 
 
-class OwnerCaches(NamedTuple):
-    """What is known of positions that searches with ownership have met: results, and their owners beside them."""
+class OwnershipCaches(NamedTuple):
+    """The caches of searches that keep ownership."""
 
     results: Cache
-    owners: Cache
-    """in place of logits the owners of the points, as :mod:`engine.search.owners` scales them"""
-
-
-def new_owner_caches(byte_limit: int, max_moves: int) -> OwnerCaches:
-    """Two empty caches, half of the memory each; arguments as of :func:`new_cache`."""
-    return OwnerCaches(new_cache(byte_limit // 2, max_moves), new_cache(byte_limit // 2, max_moves))
+    ownership: Cache
+    """ownership in place of logits, scaled by :mod:`engine.search.ownership`"""
 
 
 SIGNATURE_START = np.uint64(0x9E3779B97F4A7C15)
@@ -61,13 +56,13 @@ SIGNATURE_START = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def _signed(signature: np.uint64, word: np.uint64) -> np.uint64:
-    """The checksum with one more word; the rotation tells words that changed places."""
+    """The checksum with one more word; the rotation makes it depend on the order of words."""
     return ((signature << np.uint64(5)) | (signature >> np.uint64(59))) ^ word
 
 
 @kernel
 def _holds(cache: Cache, row: int, key: np.uint64, last: int) -> bool:
-    """Whether an entry is the key's, its words up to ``last`` whole."""
+    """Whether an entry belongs to the key, with an intact checksum of its words up to ``last``."""
     if cache.words[row, KEY] == 0:
         return False
     signature = SIGNATURE_START
@@ -78,7 +73,7 @@ def _holds(cache: Cache, row: int, key: np.uint64, last: int) -> bool:
 
 @kernel
 def _set_of(cache: Cache, key: np.uint64) -> np.int64:
-    """First row of the set a key belongs to."""
+    """First row of a key's set."""
     sets = np.uint64(cache.words.shape[0] // WAYS)
     return np.int64(((key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)) % sets) * WAYS
 
@@ -93,14 +88,14 @@ def probe(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray) -> tuple
         logits: float32[>= moves], written on a hit.
     Returns:
         whether it was found, the value and the score in points, both of the side to move.
-    Threads: any number at once, beside :func:`insert`.
+    Threads: any number, concurrently with :func:`insert`.
     """
     first = _set_of(cache, key)
     last = LOGITS + (moves + 3) // 4
     for row in range(first, first + WAYS):
         if not _holds(cache, row, key, last):
             continue
-        # Another thread may write meanwhile, so what counts is the checksum of the very words that are copied.
+        # Another thread may write meanwhile: the checksum must be that of the words actually copied.
         values = cache.words[row, VALUES]
         signature = _signed(SIGNATURE_START, values)
         for i in range(LOGITS, last):
@@ -117,27 +112,27 @@ def probe(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray) -> tuple
 
 @kernel
 def _step_of(logit: float) -> np.int64:
-    """A logit in the steps in which it is stored."""
+    """A logit as stored: an integer number of steps."""
     return np.int64(max(-32767.0, min(32767.0, round(logit * LOGIT_STEPS))))
 
 
 @kernel
 def as_stored(logits: np.ndarray) -> None:
-    """Make logits, float32, what :func:`probe` would find, so that it does not matter who evaluated a position."""
+    """Round logits, float32, to the values that :func:`probe` returns, so that hits and misses give the same search."""
     for i in range(len(logits)):
         logits[i] = _step_of(logits[i]) / LOGIT_STEPS
 
 
 @kernel
 def insert(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray, value: float, score: float) -> None:
-    """Store a result, in the place of the same key, an empty entry or the set's oldest.
+    """Store a result; it replaces the entry of the same key, an empty entry or the set's oldest.
 
     Args:
         key: uint64, of position and board size.
         moves: N*N + 1.
         logits: float32[>= moves] of symmetry 0, pass last.
         value, score: of the side to move; the score in points.
-    Threads: any number at once, beside :func:`probe`.
+    Threads: any number, concurrently with :func:`probe`.
     """
     first = _set_of(cache, key)
     last = LOGITS + (moves + 3) // 4
@@ -150,7 +145,7 @@ def insert(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray, value: 
             chosen = row
     cache.clock[0] += np.uint32(1)
     cache.stamps[chosen] = cache.clock[0]
-    # The checksum is of the words meant, never of words read back: another thread may be writing here as well.
+    # The checksum covers the words to write, not words read back: another thread may be writing here as well.
     word = np.uint64(np.float32(value).view(np.uint32)) | (
         np.uint64(np.float32(score).view(np.uint32)) << np.uint64(32)
     )
@@ -167,5 +162,5 @@ def insert(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray, value: 
 
 
 def wipe(cache: Cache) -> None:
-    """Forget every entry. Threads: any; one that is being written meanwhile stays or is torn, which is a miss."""
+    """Remove every entry. Threads: any; an entry written meanwhile stays or is torn, which is a miss."""
     cache.words[:] = 0

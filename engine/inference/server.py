@@ -1,20 +1,18 @@
-"""The inference server: threads that evaluate whatever requests are waiting, for one search or many.
+"""The inference server: threads that evaluate queued requests, of one search or many.
 
-On the CPU there is one evaluator thread a core, each with its own batch and a single torch thread. One batch spread
-over torch's OpenMP threads is no faster, and those threads spin: beside other busy threads they were measured up to
-130 times slower. A GPU has two evaluators, so that its next batch is there before the last one ends; they merge what
-waits, of all callers, and share one queue with the evaluators of other GPUs.
+On the CPU there is one evaluator thread a core, each with its own batch and a single torch thread. Splitting one batch
+over torch's OpenMP threads is no faster, and those threads spin: next to other busy threads they were measured up to
+130 times slower. A GPU has two evaluators, so that its next batch is ready before the last one ends; they merge waiting
+requests of all callers, and share one queue with the evaluators of other GPUs.
 
-A device with nothing to do takes whatever waits. While one batch runs, the second is held back until it is worth it
-(``WORTH``): a batch of two leaves, sent ahead because they came first, costs a GPU nearly as much as one of fifty.
-Where the evaluators of the CPU serve many searches, each takes its share of what is in flight, and waits a moment for
-it (``LINGER``): alone a position takes twice the time that it takes in a batch of eight, and while one evaluator has
-all positions the other has none.
+An idle device takes all waiting requests. While one batch runs, a second one waits until it is large enough
+(``WORTH``): a batch of two leaves costs a GPU nearly as much as one of fifty. If evaluators of the CPU serve many
+searches, each takes its share of the positions in flight, and waits briefly for it (``LINGER``): a single position
+takes twice the time that it takes in a batch of eight, and the other evaluators would be idle.
 
-No thread spins: evaluators wait on a condition, callers on their request's event. Where the server was given a way to
-load the network again, requests survive their device; else an error reaches the caller whose request it was as an
-exception from :meth:`InferenceServer.wait`. An evaluation that has begun cannot be
-stopped, but no caller has to wait for it: see :meth:`InferenceServer.abandon`.
+No thread spins: evaluators wait on a condition, callers on their request's event. If the server can reload the network,
+the requests of a failed device are evaluated again; otherwise :meth:`InferenceServer.wait` raises the error. A running
+evaluation cannot be stopped, but no caller has to wait for it: see :meth:`InferenceServer.cancel`.
 """
 
 import math
@@ -29,8 +27,8 @@ import numpy as np
 import torch
 
 from engine.config.declaration import core_count
-from engine.inference.cache import OwnerCaches, new_cache, new_owner_caches, wipe
-from engine.inference.device import Device, NotFinite, Pace, evaluate
+from engine.inference.cache import OwnershipCaches, new_cache, wipe
+from engine.inference.device import Device, NotFinite, Pace, evaluate_requests
 from engine.inference.slots import Request, State
 from engine.nets.compute.runner import new_runner
 from engine.nets.network import NetArrays, Network
@@ -38,33 +36,32 @@ from engine.nets.notices import say_once
 from engine.system import one_line
 
 Reload = Callable[..., Network]
-"""Loads the network anew on the device that is its argument; with ``reduced=False`` in 32 bits"""
+"""Loads the network again on the device given as argument; with ``reduced=False`` in 32 bits"""
 FLIGHTS = 2
 """Batches in flight on a device that batches requests"""
 WORTH = 0.5
-"""A batch joins another one on its device when it is at least this share of its size."""
-
+"""Least size of a second batch on a device, as a share of the running one's"""
 LINGER = 0.25
-"""Of the time that a position takes: how long an evaluator of the CPU waits for its share"""
+"""Longest wait of a CPU evaluator for its share of positions, as a share of the mean time of a position"""
 UNLIMITED = 1 << 30
-"""Positions, where the time of one is not known yet"""
+"""Number of positions while the time of one is unknown"""
 PREPARE_S = 600.0
-"""What a device may take at most to prepare for a board size: an evaluator that hangs must not silence the engine."""
+"""Longest preparation for a board size: an evaluator that hangs must not block the engine."""
 CLOSE_S = 10.0
-"""How long the end waits for an evaluation that has begun."""
+"""Longest wait for running evaluations when the server is closed"""
 
 
 class NetworkFailed(RuntimeError):
-    """A network gives no outputs; the message is one line and names it."""
+    """A network failed or does not answer; the message is one line and names it."""
 
 
 class InferenceServer:
     """Evaluates requests on its own threads; use as a context manager, or call :meth:`close`.
 
-    Constant after construction: ``spec``, ``cache``. What belongs to devices may change when one fails.
+    ``spec`` and ``cache`` are constant; properties of the devices may change when one fails.
 
-    Threads: any may call what is public at any time. ``waiting``, ``evaluations`` and ``pace`` are written under the
-    server's lock; callers only read them.
+    Threads: any may call public methods. ``waiting``, ``evaluations`` and ``pace`` are written under the server's lock;
+    callers only read them.
     """
 
     def __init__(
@@ -74,38 +71,38 @@ class InferenceServer:
         """Start the evaluator threads.
 
         Args:
-            network: or several copies of one network, each on a device of its own.
+            network: one network, or copies of it on several devices.
             cache_mib: memory of the result cache; the default effectively disables the cache.
             threads: evaluator threads on the CPU; 0 = one a core. A GPU always has two.
             max_batch: most positions in one call of the network.
-            reload: used where a device fails; None = the failure of a device is an error of its requests.
-            shared: many searches of small batches are served, so requests are merged on the CPU too, whether or not
-                their callers would have each evaluated alone.
+            reload: reloads the network of a failed device; None = the requests of a failed device fail.
+            shared: the server has many callers with small requests: they are merged on the CPU too, even those with
+                ``alone`` set.
         """
         networks = list(network) if isinstance(network, Sequence) else [network]
         self.spec = networks[0].spec
         self.cache = new_cache(cache_mib << 20, self.spec.max_size**2 + 1)
         self._cache_mib = cache_mib
-        self._owner_caches: OwnerCaches | None = None
+        self._ownership_caches: OwnershipCaches | None = None
         self._cpu_threads, self._max_batch = threads or core_count(), max_batch
         self._reload, self._shared = reload, shared
         self._queue: deque[Request] = deque()
         self.waiting = 0
-        """positions that no evaluator has yet"""
-        self._changed = threading.Condition()
+        """positions in the queue"""
+        self._lock = threading.Condition()
         self._closed: Exception | None = None
         self.evaluations = 0
         """positions evaluated so far"""
         self.pace = Pace()
         self._shapes: list[tuple[int, int, int]] = []
-        """boards that evaluators prepare for: size, planes, globals"""
+        """inputs for which evaluators are prepared: board size, planes, globals"""
         self._devices: list[Device] = []
         self._threads: list[threading.Thread] = []
         try:
             for one in networks:
                 self._start(one)
         except BaseException as error:
-            # A thread that could not be started: those that were must not wait for ever.
+            # If one thread cannot be started, the others must end.
             self._end(RuntimeError(one_line(error)))
             raise
 
@@ -116,7 +113,7 @@ class InferenceServer:
         self.close()
 
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
-        """A request as :class:`engine.inference.slots.Request` makes it, page-locked where a GPU reads it."""
+        """A :class:`engine.inference.slots.Request`, in page-locked memory if a device is a CUDA GPU."""
         pinned = any(device.network.device.type == "cuda" for device in self._devices)
         return Request(size, capacity, planes, globals_, pinned)
 
@@ -126,7 +123,7 @@ class InferenceServer:
         Raises:
             NetworkFailed: the server is closed.
         """
-        with self._changed:
+        with self._lock:
             if self._closed is not None:
                 raise NetworkFailed(str(self._closed))
             request.error = None
@@ -136,32 +133,32 @@ class InferenceServer:
             self._queue.append(request)
             self.waiting += request.count
             if self.batches_requests or self._shared:
-                self._changed.notify_all()
+                self._lock.notify_all()
             else:
-                self._changed.notify()
+                self._lock.notify()
 
     def wait(self, request: Request, deadline_s: float = math.inf) -> None:
-        """Block until a submitted request is done, its outputs may then be read, or ``cancelled``.
+        """Block until a submitted request is done: its outputs can be read, unless ``cancelled`` is set.
 
         Args:
-            deadline_s: ``time.perf_counter`` from when on it is abandoned.
+            deadline_s: ``time.perf_counter`` at which the request is cancelled.
         Raises:
             NetworkFailed: the evaluation failed, or the server was closed first.
         """
         timeout_s = None if deadline_s == math.inf else max(0.0, deadline_s - time.perf_counter())
         if not request.done.wait(timeout_s):
-            self.abandon(request)
+            self.cancel(request, running=True)
         if request.error is not None and not request.cancelled:
             raise NetworkFailed(f"network {self.spec.name}: {one_line(request.error)}") from request.error
 
     def ask(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
-        """Evaluate one batch and wait for it, where no slots are worth keeping.
+        """Evaluate one batch in a request of its own and wait for it.
 
         Args:
             planes: float32[B, C, N, N].
             globals_: float32[B, G].
         Returns:
-            the heads that the network has.
+            the network's heads.
         Raises:
             NetworkFailed: as for :meth:`submit` and :meth:`wait`.
         """
@@ -172,33 +169,30 @@ class InferenceServer:
         self.wait(request)
         return NetArrays(**{name: getattr(request, name) for name in self.spec.heads})
 
-    def cancel(self, request: Request) -> None:
-        """Take a request out of the queue if no evaluator has it yet; it is then done, with ``cancelled`` set."""
-        with self._changed:
+    def cancel(self, request: Request, running: bool = False) -> None:
+        """Remove a request from the queue; it is then done, with ``cancelled`` set.
+
+        Args:
+            running: cancel a running request too: its caller stops waiting at once. While its state is still
+                ``RUNNING``, an evaluator writes to it, and it must not be reused.
+        """
+        with self._lock:
             if request.state is State.QUEUED:
                 self._queue.remove(request)
                 self.waiting -= request.count
                 request.cancelled = True
                 request.hand_back()
-
-    def abandon(self, request: Request) -> None:
-        """Cancel a request that may be running: its caller stops waiting at once, with ``cancelled`` set.
-
-        Unless its state is ``DONE`` afterwards, an evaluator still writes to it, and it must not be used again.
-        """
-        self.cancel(request)
-        with self._changed:
-            if request.state is State.RUNNING:
+            elif running and request.state is State.RUNNING:
                 request.cancelled = True
                 request.done.set()
 
     def positions_until(self, deadline_s: float) -> int:
-        """Positions, each asked for by itself, that are evaluated by then if they are asked for now: an estimate.
+        """Estimate how many positions, each in a request of its own, would be evaluated by a deadline if submitted now.
 
         Args:
             deadline_s: ``time.perf_counter``.
         """
-        with self._changed:
+        with self._lock:
             one_s = self.seconds_per_evaluation
             if one_s <= 0.0 or deadline_s == math.inf:
                 return UNLIMITED
@@ -207,21 +201,21 @@ class InferenceServer:
             return max(0, sum(max(0, int((left_s - one) / one_s)) * each for one in busy_s) - self.waiting)
 
     def longest_call_s(self) -> float:
-        """How long the longest of the calls of the network that run now has taken; 0 = none runs."""
-        with self._changed:
+        """Seconds since the start of the oldest running call of the network; 0 = none runs."""
+        with self._lock:
             now_s = time.perf_counter()
             return max((now_s - begun_s for device in self._devices for begun_s in device.begun_s()), default=0.0)
 
     def warm_up(self, size: int, planes: int, globals_: int) -> None:
-        """Prepare every evaluator for one board size and evaluate empty boards of it, before the clock starts.
+        """Prepare every evaluator for one board size, and evaluate empty boards of it.
 
-        A GPU makes its graphs for all numbers of positions that it may get.
+        On a GPU, graphs for all batch sizes are captured.
         """
         if self.batches_requests:
-            with self._changed:
+            with self._lock:
                 self._shapes.append((size, planes, globals_))
-                self._changed.notify_all()
-                self._changed.wait_for(self._is_prepared, PREPARE_S)
+                self._lock.notify_all()
+                self._lock.wait_for(self._is_prepared, PREPARE_S)
         requests = [self.new_request(size, 1, planes, globals_) for _ in range(2 * self.evaluators)]
         for request in requests:
             request.count, request.alone = 1, True
@@ -231,19 +225,20 @@ class InferenceServer:
             self.wait(request, deadline_s)
 
     def forget(self) -> None:
-        """Empty the result cache. Threads: any; what is being written meanwhile may stay."""
-        for cache in (self.cache, *(self._owner_caches or ())):
+        """Empty the caches. Threads: any; entries written meanwhile may stay."""
+        for cache in (self.cache, *(self._ownership_caches or ())):
             wipe(cache)
 
-    def owner_caches(self) -> OwnerCaches:
-        """The caches of searches that keep ownership; the first that asks has them made, as large as the other one."""
-        with self._changed:
-            if self._owner_caches is None:
-                self._owner_caches = new_owner_caches(self._cache_mib << 20, self.spec.max_size**2 + 1)
-            return self._owner_caches
+    def ownership_caches(self) -> OwnershipCaches:
+        """The caches of searches that keep ownership, together as large as ``cache``; allocated at the first call."""
+        with self._lock:
+            if self._ownership_caches is None:
+                half = self._cache_mib << 19, self.spec.max_size**2 + 1
+                self._ownership_caches = OwnershipCaches(new_cache(*half), new_cache(*half))
+            return self._ownership_caches
 
     def close(self) -> None:
-        """Stop the threads; waiting requests end in an error. An evaluator that hangs is left behind."""
+        """Stop the threads; waiting requests fail. A thread in a hanging evaluation is not waited for."""
         self._end(RuntimeError("the inference server is closed"))
         end_s = time.perf_counter() + CLOSE_S
         for thread in list(self._threads):
@@ -253,7 +248,7 @@ class InferenceServer:
 
     @property
     def network(self) -> Network:
-        """The network, on the first of its devices."""
+        """The network on the first device."""
         return self._devices[0].network
 
     @property
@@ -263,56 +258,51 @@ class InferenceServer:
 
     @property
     def evaluators(self) -> int:
-        """Evaluator threads: requests that are evaluated at once."""
+        """Number of evaluator threads, and so of concurrent calls of the network."""
         return sum(len(device.running) for device in self._devices)
 
     @property
-    def seconds_per_position(self) -> float:
-        """Recent time one evaluator takes for one position; 0 before the first measurement."""
-        return self.pace.seconds_per_position
-
-    @property
     def seconds_per_evaluation(self) -> float:
-        """Recent time in which a position that is asked for alone is evaluated: where requests are merged, a call's."""
+        """Mean time of evaluating a single position; if requests are merged, the mean time of a call."""
         return self.pace.seconds_per_call if self.batches_requests else self.pace.seconds_per_position
 
     @property
     def max_batch(self) -> int:
-        """Most positions in one call of the network; falls where a device runs out of memory."""
+        """Most positions in one call of the network; lowered when a device runs out of memory."""
         return min(device.max_batch for device in self._devices)
 
     def _is_prepared(self) -> bool:
-        """Whether all evaluators are ready for all boards, or no more will be. The lock is held."""
-        ready = min(min(device.prepared) for device in self._devices)
-        return self._closed is not None or ready == len(self._shapes)
+        """Whether all evaluators are prepared for all board sizes, or the server is closed. The lock is held."""
+        prepared = min(min(device.prepared) for device in self._devices)
+        return self._closed is not None or prepared == len(self._shapes)
 
     def _end(self, error: Exception) -> None:
-        """Take no more requests and finish those that wait with an error."""
-        with self._changed:
+        """Refuse new requests and fail the waiting ones."""
+        with self._lock:
             self._closed = self._closed or error
             for request in self._queue:
                 request.hand_back(error)
             self._queue.clear()
             self.waiting = 0
-            self._changed.notify_all()
+            self._lock.notify_all()
 
     def _start(self, network: Network) -> None:
         """Add a device and its evaluators."""
         evaluators = FLIGHTS if network.batches_requests else self._cpu_threads
         device = Device(network, self._max_batch, evaluators, [len(self._shapes)] * evaluators)
-        with self._changed:
+        with self._lock:
             if self._closed is not None:
                 return
-            # Where it replaces one that failed, there is never a moment without any.
+            # A replacement of a failed device is added before that is removed.
             self._devices = [*(one for one in self._devices if not one.is_retired), device]
             for index in range(evaluators):
                 name = f"evaluator-{network.device}-{index}"
-                thread = threading.Thread(target=self._run, args=(device, index), name=name, daemon=True)
+                thread = threading.Thread(target=self._run_evaluator, args=(device, index), name=name, daemon=True)
                 self._threads.append(thread)
                 thread.start()
 
-    def _run(self, device: Device, index: int) -> None:
-        """One evaluator: take what waits, evaluate, signal; until the server is closed or the device given up."""
+    def _run_evaluator(self, device: Device, index: int) -> None:
+        """An evaluator's thread, until the server is closed or the device retired."""
         if not device.network.batches_requests:
             torch.set_num_threads(1)
         served = runner = None
@@ -322,77 +312,74 @@ class InferenceServer:
                 if runner is None or network is not served:
                     runner, served = new_runner(network), network
                 if requests:
-                    idle = partial(self._leave, device, index)
-                    limit = evaluate(runner, requests, device.max_batch, idle)
+                    idle = partial(self._mark_idle, device, index)
+                    limit = evaluate_requests(runner, requests, device.max_batch, idle)
                 else:
                     limit = runner.prepare(*self._shapes[device.prepared[index]], device.max_batch)
-                self._note_limit(device, limit)
+                self._lower_limit(device, limit)
             except Exception as caught:
                 error = caught
-            self._leave(device, index)
+            self._mark_idle(device, index)
             if not requests:
-                self._note_prepared(device, index)
+                with self._lock:
+                    # Even after an error, which the first batch of this size will raise again.
+                    device.prepared[index] += 1
+                    self._lock.notify_all()
                 continue
             # A ValueError is the caller's fault, not the device's.
             if error and self._reload and network.batches_requests and not isinstance(error, ValueError):
                 self._requeue(requests)
                 self._replace(device, network, self._reload, error)
                 continue
-            # A call that failed says nothing of how long one takes.
-            if error is None:
-                count = sum(request.count for request in requests)
-                self._note_speed(count, time.perf_counter() - device.since_s[index])
-            with self._changed:
+            with self._lock:
+                if error is None:
+                    count = sum(request.count for request in requests)
+                    self.evaluations += count
+                    self.pace.note(count, time.perf_counter() - device.since_s[index])
                 for request in requests:
                     request.hand_back(error)
 
     def _next(self, device: Device, index: int) -> list[Request] | None:
-        """Wait for requests and take them; none = there is a board size to prepare for, None = the end."""
+        """Wait for requests and take them from the queue; [] = prepare for a board size, None = end."""
         since_s = 0.0
-        with self._changed:
+        with self._lock:
             while not (self._closed or device.is_retired):
                 if device.prepared[index] < len(self._shapes):
                     return []
                 if not self._is_due(device):
                     since_s = 0.0
-                    self._changed.wait()
+                    self._lock.wait()
                     continue
                 most = self._share_of(device)
                 since_s = since_s or time.perf_counter()
                 left_s = since_s + LINGER * self.pace.seconds_per_position - time.perf_counter()
                 if self._shared and not device.network.batches_requests and self.waiting < most and left_s > 0.0:
-                    self._changed.wait(left_s)
+                    self._lock.wait(left_s)
                     continue
                 requests = self._take(device, most)
                 device.begin(index, sum(request.count for request in requests))
                 return requests
             return None
 
-    def _note_prepared(self, device: Device, index: int) -> None:
-        """An evaluator is ready for one board size more; if something was wrong, its first batch will say so."""
-        with self._changed:
-            device.prepared[index] += 1
-            self._changed.notify_all()
-
     def _is_due(self, device: Device) -> bool:
-        """Whether a device should take what waits now. The lock is held."""
+        """Whether a device should take waiting requests now. The lock is held."""
         if not self._queue or not device.network.batches_requests:
             return bool(self._queue)
         running = sum(device.running)
         return running == 0 or self.waiting >= min(WORTH * running, device.max_batch)
 
     def _share_of(self, device: Device) -> int:
-        """Most positions for an evaluator to take now, but for those of a larger request. The lock is held."""
+        """Most positions that an evaluator takes now, unless a single request has more. The lock is held."""
         if device.network.batches_requests:
             return device.max_batch
         in_flight = self.waiting + sum(device.running)
         return min(device.max_batch, -(-in_flight // device.evaluators))
 
     def _take(self, device: Device, most: int) -> list[Request]:
-        """The next request, and where they are merged those of the same board size that fit. The lock is held.
+        """Take the next request and, if requests are merged, following ones of its board size. The lock is held.
 
         Args:
-            most: positions.
+            most: positions that merged requests may have together.
         """
         first = self._queue.popleft()
         taken, total = [first], first.count
@@ -408,50 +395,40 @@ class InferenceServer:
             request.state = State.RUNNING
         return taken
 
-    def _leave(self, device: Device, index: int) -> None:
-        """An evaluator's batch has left the device, which others may be waiting for."""
-        with self._changed:
+    def _mark_idle(self, device: Device, index: int) -> None:
+        """Record that an evaluator's batch is done, for which other evaluators may wait."""
+        with self._lock:
             if device.running[index]:
                 device.running[index] = 0
                 if device.network.batches_requests and self._queue:
-                    self._changed.notify_all()
+                    self._lock.notify_all()
 
-    def _note_limit(self, device: Device, limit: int) -> None:
-        """Keep to what the device's memory held."""
+    def _lower_limit(self, device: Device, limit: int) -> None:
+        """Lower a device's largest batch after it ran out of memory."""
         if limit < device.max_batch:
-            with self._changed:
+            with self._lock:
                 device.max_batch = min(device.max_batch, limit)
             say_once(f"{device.network.device} is out of memory: batches are smaller from now on")
 
-    def _note_speed(self, count: int, seconds: float) -> None:
-        """Count one batch, and let it change the mean time of a position."""
-        with self._changed:
-            self.evaluations += count
-            self.pace.note(count, seconds)
-
     def _requeue(self, requests: Sequence[Request]) -> None:
-        """Put requests back to where they were taken from."""
-        with self._changed:
-            if self._closed is None:
-                for request in reversed(requests):
-                    if request.cancelled:
-                        request.hand_back()
-                        continue
-                    request.state = State.QUEUED
-                    self._queue.appendleft(request)
-                    self.waiting += request.count
-            else:
-                for request in requests:
+        """Put requests back to the front of the queue, in their order."""
+        with self._lock:
+            for request in reversed(requests):
+                if request.cancelled or self._closed is not None:
                     request.hand_back(self._closed)
-            self._changed.notify_all()
+                    continue
+                request.state = State.QUEUED
+                self._queue.appendleft(request)
+                self.waiting += request.count
+            self._lock.notify_all()
 
     def _replace(self, device: Device, network: Network, reload: Reload, error: Exception) -> None:
-        """Load the network of a failed device again, once, and once more in 32 bits where 16 were too few; after that,
+        """Reload the network of a failed device once, and once in 32 bits after NaN or infinite outputs; after that,
         continue with other devices or with the CPU.
 
         Args:
             network: the one that failed; another evaluator may have replaced it meanwhile.
-            error: what went wrong.
+            error: its failure.
         """
         with device.repairing:
             if device.network is not network or device.is_retired:
@@ -461,18 +438,18 @@ class InferenceServer:
             if loses_numbers or not device.is_second:
                 device.is_exact |= loses_numbers
                 device.is_second |= not loses_numbers
-                # Whatever goes wrong here, the device is given up, and its first failure is what counts.
+                # If reloading fails too, the device is retired, and its first failure is reported.
                 with suppress(Exception):
                     device.network = reload(name, reduced=False) if device.is_exact else reload(name)
                     bits = ", in 32 bits" if loses_numbers else ""
                     say_once(f"{name} failed ({reason}): its network has been loaded again{bits}")
                     return
-            with self._changed:
+            with self._lock:
                 device.is_retired = True
                 others = [str(one.network.device) for one in self._devices if not one.is_retired]
                 if others:
                     self._devices = [one for one in self._devices if not one.is_retired]
-                self._changed.notify_all()
+                self._lock.notify_all()
             if others:
                 say_once(f"{name} failed ({reason}): continuing with {' and '.join(others)}")
                 return

@@ -1,18 +1,18 @@
 """Requests: blocks of slots that a caller fills, the server evaluates and the caller reads.
 
-A slot is one position's row in the arrays; the slots of a request travel together. Callers own their requests and
-use them again and again, so nothing is allocated while a search runs. A request's life, with the one thread that
-takes each step::
+A slot is one position's row in the arrays; the slots of a request are evaluated together. Callers own their requests
+and reuse them, so nothing is allocated during a search. The states of a request, with the thread that makes each
+transition::
 
-    FREE    -> FILLING   caller: it writes planes and globals of the first ``count`` slots
-    FILLING -> QUEUED    caller: submit
+    FREE    -> FILLING   caller: writes planes and globals of the first ``count`` slots
+    FILLING -> QUEUED    caller: submits
     QUEUED  -> RUNNING   evaluator: takes it into a batch
-    QUEUED  -> DONE      canceller: taken out of the queue unevaluated, ``cancelled`` set
-    RUNNING -> DONE      evaluator: outputs (or ``error``) written
-    DONE    -> FREE      caller: outputs read
+    QUEUED  -> DONE      any: cancels it before its evaluation; ``cancelled`` is set
+    RUNNING -> DONE      evaluator: has written outputs or ``error``
+    DONE    -> FREE      caller: has read the outputs
 
-A caller who does not want to wait for a running request abandons it: ``cancelled`` and ``done`` are set at once, and
-the request is never used again, since an evaluator still reads and writes it.
+If a running request is cancelled, ``cancelled`` and ``done`` are set at once. It must not be reused, since an evaluator
+still reads and writes it.
 """
 
 import enum
@@ -25,7 +25,7 @@ from engine.nets.network import HEADS
 
 
 class State(enum.Enum):
-    """Where a request is in its life."""
+    """The state of a request; see the module's text."""
 
     FREE = enum.auto()
     FILLING = enum.auto()
@@ -44,18 +44,18 @@ class Request:
     policy: np.ndarray
     """float32[S, N*N+1]: move logits, pass last, under the symmetry of the planes, not masked for legality"""
     value: np.ndarray
-    """float32[S]: -1 to 1 for the side to move; this and what follows is 0 from a network without such a head"""
+    """float32[S]: -1 to 1 for the side to move; all outputs are 0 if the network lacks the head"""
     score: np.ndarray
     """float32[S]: lead in points of the side to move"""
     ownership: np.ndarray
-    """float32[S, N, N]: 1 = the mover's, under the symmetry of the planes"""
+    """float32[S, N, N]: 1 = side to move's, under the symmetry of the planes"""
 
     def __init__(self, size: int, capacity: int, planes: int, globals_: int, pinned: bool = False):
         """Allocate the slots.
 
         Args:
             capacity: S.
-            pinned: page-locked memory, from which a GPU copies without waiting for the processor.
+            pinned: page-locked memory, for asynchronous copies to a GPU.
         """
         shapes = {"planes": (planes, size, size), "globals": (globals_,)}
         shapes |= {name: head.shape(size) for name, head in HEADS.items()}
@@ -64,13 +64,13 @@ class Request:
         self.size = size
         self.count = 0
         self.alone = False
-        """evaluate as a batch of its own, so that its outputs depend on nothing else in the queue"""
+        """evaluated as a batch of its own, so that its outputs do not depend on other requests in the queue"""
         self.state = State.FREE
         self.cancelled = False
         self.error: Exception | None = None
         self.done = threading.Event()
 
     def hand_back(self, error: Exception | None = None) -> None:
-        """Give the request back to its caller. Threads: the server's lock is held, for a request may be used again."""
+        """Return the request to its caller, who may reuse it. Threads: the server's lock is held."""
         self.error, self.state = error, State.DONE
         self.done.set()

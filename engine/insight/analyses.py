@@ -28,15 +28,14 @@ from engine.inference.server import InferenceServer, NetworkFailed
 from engine.insight.raw_outputs import NOTHING, PositionOutput, PositionQuery, score_stdev
 from engine.nets.notices import say_once
 from engine.play.backend import show_board, warn_of_komi
-from engine.play.factory import Parts, fitting, owner_tables, parts_with
+from engine.play.factory import Parts, fitting, ownership_tables, parts_with
 from engine.play.score import root_ending
 from engine.search.endings import RootEnding
-from engine.search.memory import FREE_MIB, working_bytes
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
-from engine.search.tuning import resolved, tree_bytes
+from engine.search.tuning import FREE_MIB, resolved, tree_bytes, working_bytes
 
 MOST_WARM_UP = 19
 MOST_PARTS = 64
@@ -222,14 +221,14 @@ class Analyses:
         self._prepare(server, size)
         query = PositionQuery(server, parts.encoder, task.position) if server and parts.encoder else None
         search = Search(_for_one(parts.options, server, active), server, parts.encoder, parts.patterns,
-                        partial(owner_tables, parts))  # fmt: skip
+                        partial(ownership_tables, parts))  # fmt: skip
         try:
             position = search.set_position(task.position)
             with self._changed:
                 job.search = search
                 self._share_memory()
             fewest = size * size + 1 if task.every_prior else 0
-            ending = root_ending(search, position, partial(owner_tables, parts))
+            ending = root_ending(search, position, partial(ownership_tables, parts))
             watcher = Watcher(partial(_tell, job, query, ending), task.interval_s, task.first_s, fewest, task.ownership)
             limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
             try:

@@ -108,7 +108,7 @@ class PositionQuery:
 
     def abandon(self) -> None:
         """The outputs are not wanted any more."""
-        self._server.abandon(self._request)
+        self._server.cancel(self._request, running=True)
 
 
 def score_stdev(ownership: np.ndarray | None) -> float | None:

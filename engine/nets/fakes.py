@@ -1,4 +1,4 @@
-"""Networks without weights, for tests and measurements: they wear the real interface and cost next to nothing."""
+"""Fake networks without weights, for tests and measurements, behind the real interface."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ MASK_BITS = 20
 
 
 class UniformNetwork:
-    """Knows nothing: equal logits, value 0, score 0, ownership 0."""
+    """Equal logits, value 0, score 0, ownership 0."""
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25):
         self.spec = NetworkSpec("uniform", encoder, min_size, max_size, tuple(HEADS))
@@ -28,29 +28,29 @@ class UniformNetwork:
 
 
 class SerialNetwork(UniformNetwork):
-    """Takes its time as a GPU does: one batch after another, as long for any up to a limit. Moves are alike to it, and
+    """A simulated GPU: batches run one after another, each in constant time up to a batch size. Logits are equal,
     values a hash of the first plane.
 
-    A call that comes while the device is busy begins when the call before it ends, to the clock and not to the moment
-    a thread wakes; so callers who keep a second batch waiting get all the device has, and ``idle_s`` stays 0.
+    A call during another one starts at that one's end by the clock, not when a thread wakes. So with a second batch
+    always queued the device is never idle, and ``idle_s`` stays 0.
     """
 
     def __init__(
         self, encoder: str, batch_s: float = 0.002, rows: int = 64,
         clock: Callable[[], float] = time.perf_counter, sleep: Callable[[float], None] = time.sleep,
     ):  # fmt: skip
-        """A device that has not begun yet.
+        """An idle device.
 
         Args:
             batch_s: seconds for a batch of up to ``rows`` positions; a larger one takes a multiple.
-            clock, sleep: other ways to read and to pass time, for tests.
+            clock, sleep: replacements of the clock, for tests.
         """
         super().__init__(encoder)
         self.batches_requests = True
         self.batch_s, self.rows = batch_s, rows
         self.calls = self.positions = 0
         self.idle_s = 0.0
-        """time between the first call and the latest in which there was nothing to do"""
+        """idle time between the first call and the latest"""
         self._clock, self._sleep = clock, sleep
         self._free_at = 0.0
         self._lock = threading.Lock()
@@ -73,10 +73,10 @@ class SerialNetwork(UniformNetwork):
 
 
 class HashNetwork(UniformNetwork):
-    """Outputs that look random but are a function of the input alone, in exact integer arithmetic.
+    """Pseudo-random outputs: a hash of the input in integer arithmetic, the same on every machine.
 
-    Any change of an input value changes every output; batch size and order change nothing. Outputs are not
-    symmetric: a board under another symmetry is another board.
+    Any change of an input value changes every output; batch size and order change none. Outputs are not equivariant
+    under the board's symmetries.
     """
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25, seed: int = 1):

@@ -1,8 +1,7 @@
-"""What every network looks like from outside: its heads, a spec, and one call that evaluates a batch.
+"""The network interface: heads, spec, and one call that evaluates a batch.
 
-Quirks of a format (a missing pass logit, values for Black, win/loss/no-result) are removed in the adapter that
-implements this interface, never above it. What there is to know of a head stands in one table, :data:`HEADS`; a head
-that a network does not have is None, as its spec has it.
+Differences between formats (a missing pass logit, values for Black, win/loss/no-result) are removed behind this
+interface. :data:`HEADS` describes all heads; a missing head is None.
 """
 
 import copy
@@ -21,10 +20,10 @@ from engine.nets.notices import said_sizes
 
 T = TypeVar("T")
 PASS_GAP = 10.0
-"""How far below the lowest point's logit a pass lies for a network without a pass output: it is the last choice, and
-chosen where nothing else is legal or a search finds everything else worse."""
+"""Distance of the pass logit below the lowest point's, for a network without a pass output: the pass is the last
+choice, played if no other move is legal or a search finds all others worse."""
 MIN_SIZE, MAX_SIZE = 2, 25
-"""Sizes of boards in the engine"""
+"""Smallest and largest board of the engine"""
 
 
 class Heads(NamedTuple, Generic[T]):
@@ -37,10 +36,10 @@ class Heads(NamedTuple, Generic[T]):
     score: T | None = None
     """float32[B]: expected lead in points, komi counted"""
     ownership: T | None = None
-    """float32[B, N, N]: 1 = surely the mover's, -1 = surely the opponent's"""
+    """float32[B, N, N]: 1 = certainly the side to move's, -1 = certainly the opponent's"""
 
     def each(self, change: Callable[[T], T]) -> "Heads[T]":
-        """The same with every head changed that is there."""
+        """The heads after a function is applied to each that is not None."""
         return Heads(*(None if head is None else change(head) for head in self))
 
 
@@ -49,9 +48,9 @@ NetArrays = Heads[np.ndarray]
 
 
 class RawHeads(NamedTuple):
-    """What :meth:`Model.forward` returns and training works on; None = no such head.
+    """The output of :meth:`Model.forward`, before activations; None = no such head.
 
-    First those of :class:`Heads`, in its order, from the same view, in the dtype of the forward pass.
+    First the fields of :class:`Heads`, from the view of the side to move, in the dtype of the forward pass.
     """
 
     policy: Tensor | None = None
@@ -63,12 +62,11 @@ class RawHeads(NamedTuple):
     ownership: Tensor | None = None
     """[B, N, N]: its tanh is the ownership"""
     reply: Tensor | None = None
-    """logits [B, N*N+1] of the opponent's next move, pass last; only of a model in training mode, since no search asks
-    for it"""
+    """logits [B, N*N+1] of the opponent's next move, pass last; only in training mode"""
 
 
 def with_pass(policy: Tensor) -> Tensor:
-    """Logits [B, N*N+1] of a policy head that may lack the pass, [B, N*N]; then it is the last choice."""
+    """Policy logits [B, N*N+1]; a missing pass logit ([B, N*N]) is added ``PASS_GAP`` below the lowest."""
     if math.isqrt(policy.shape[1]) ** 2 < policy.shape[1]:
         return policy
     return torch.cat([policy, policy.amin(dim=1, keepdim=True) - PASS_GAP], dim=1)
@@ -79,22 +77,22 @@ def _as_it_is(head: Tensor) -> Tensor:
 
 
 class Head(NamedTuple):
-    """What there is to know of a head."""
+    """The description of a head."""
 
     shape: Callable[[int], tuple[int, ...]]
-    """of one position's output on a board of N x N"""
-    finish: Callable[[Tensor], Tensor]
-    """from a model's output to the network's"""
+    """shape of one position's output on a board of N x N"""
+    activate: Callable[[Tensor], Tensor]
+    """from the raw head to the network's output"""
     unit: str
-    """what people compare"""
+    """name of the unit in which differences are reported"""
     in_unit: Callable[[Tensor], Tensor]
-    """from the network's output to that"""
+    """from the network's output to that unit"""
     limit_32: float
-    """largest difference between devices in float32, which GPUs may multiply with 11 significant bits"""
+    """largest accepted difference in float32, which GPUs may multiply with 11 significant bits"""
     limit_16: float
-    """the same in 16 bits"""
+    """largest accepted difference in 16 bits"""
     decides: bool = False
-    """whether a network whose difference is beyond ``limit_16`` does not play so"""
+    """a difference beyond ``limit_16`` makes the network run in 32 bits"""
 
 
 HEADS = {
@@ -106,39 +104,39 @@ HEADS = {
 """The fields of :class:`Heads`"""
 
 
-def finished(raw: RawHeads) -> NetOutput:
-    """A model's outputs as :class:`Network` promises them."""
-    heads = zip(HEADS.values(), raw, strict=False)  # The reply is of training alone.
-    return NetOutput(*(None if found is None else head.finish(found.float()) for head, found in heads))
+def activated(raw: RawHeads) -> NetOutput:
+    """A network's outputs from a model's raw heads."""
+    heads = zip(HEADS.values(), raw, strict=False)  # Without the reply, which only training uses.
+    return NetOutput(*(None if found is None else head.activate(found.float()) for head, found in heads))
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities float64[B, A] of logits[B, A]; those of minus infinity are 0."""
+    """Probabilities float64[B, A] of logits[B, A]; 0 for a logit of minus infinity."""
     weights: np.ndarray = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
 
 def dimension(text: str, low: int, high: int, default: Any = MISSING) -> Any:
-    """A field of a shape: its meaning and range; without a default it must be given."""
+    """A field of a shape, with help text and range; without a default it is required."""
     return option(default, text, low=low, high=high)
 
 
 def board_size() -> Any:
-    """The field ``size`` of an architecture whose parameters belong to one board size."""
-    return dimension("the one board size it plays", MIN_SIZE, MAX_SIZE, 19)
+    """The field ``size`` of an architecture with parameters for one board size."""
+    return dimension("board size", MIN_SIZE, MAX_SIZE, 19)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Base of all shapes: the numbers of input planes and of global values; and ``size`` where that is fixed.
+    """Base of all shapes: numbers of input planes and of global values; and ``size`` if the board size is fixed.
 
     Raises:
-        ValueError: a value is no whole number or out of its range; one line.
+        ValueError: a value is not an integer or out of range; one line.
     """
 
     planes: int
-    # No field, for it has no annotation; a shape that reads global values makes it one.
+    # Not a field, since it has no annotation; shapes with global values declare it as one.
     globals = 0
 
     def __post_init__(self) -> None:
@@ -168,23 +166,22 @@ class Shape:
 
 
 def draw_normal(weight: Tensor, nonlinearity: Literal["relu", "linear"] = "relu") -> None:
-    """Fill a layer's weight with random numbers that keep the size of what goes through it (He et al., 2015).
+    """Initialise a layer's weight so that activations keep their variance (He et al., 2015).
 
-    A weight on the device ``meta`` stays as it is: to draw none there, torch would import its compiler, which takes a
-    second of every start.
+    A weight on the device ``meta`` is skipped: torch would import its compiler, which takes a second at every start.
 
     Args:
-        nonlinearity: what follows the layer, as ``torch.nn.init`` calls it.
+        nonlinearity: the layer's activation, by its name in ``torch.nn.init``.
     """
     if not weight.is_meta:
         nn.init.kaiming_normal_(weight, nonlinearity=nonlinearity)
 
 
 class Model(nn.Module):
-    """A module of any architecture: what files hold, training changes, and a :class:`Network` is made from."""
+    """Base of all architectures. Files store models, training changes them, and a :class:`Network` evaluates them."""
 
     prefers_float16 = False
-    """whether bfloat16's 8-bit mantissa is too coarse for it; its activations must then fit float16"""
+    """bfloat16's 8-bit mantissa is too coarse for it; its activations must fit float16"""
 
     def __init__(self, shape: Shape):
         super().__init__()
@@ -195,47 +192,47 @@ class Model(nn.Module):
         return self.heads_of(self.outputs(planes, globals_), planes, globals_)
 
     def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
-        """By torch, and with more of them in training mode perhaps, what the program computes (:meth:`write_program`).
+        """The outputs of the program (:meth:`write_program`), computed by torch; more of them in training mode.
+
+        An architecture with its own :meth:`forward` needs neither this nor :meth:`heads_of`.
 
         Args:
-            planes, globals_: as for :meth:`forward`, which needs neither this nor :meth:`heads_of` where it is an
-                architecture's own.
+            planes, globals_: as for :meth:`forward`.
         """
         raise NotImplementedError
 
     def write_program(self, program: Program) -> None:
-        """Write the forward pass, batch normalisation folded, as far as lines of a program go.
+        """Write the layers that a program supports, batch normalisation folded.
 
-        Its inputs are ``program.planes`` and ``program.globals``; its outputs have names of the model's own.
+        Inputs are ``program.planes`` and ``program.globals``; the model chooses the names of its outputs.
 
         Raises:
-            Unwritable: the model has layers that no line computes.
+            Unwritable: the model has layers that programs do not support.
         """
         raise Unwritable(type(self).__name__)
 
     def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """The heads, from what :meth:`outputs` or a program computed.
+        """The heads from the results of :meth:`outputs` or of the program.
 
         Args:
-            outputs: of the program that :meth:`write_program` wrote, by name: float32[B, C, N, N] of points, [B, C] of
-                the whole board.
+            outputs: by name: float32[B, C, N, N] of points, [B, C] of the whole board.
             planes, globals_: as for :meth:`forward`.
         """
         raise NotImplementedError
 
     def globals_of_program(self, globals_: Tensor, size: int) -> Tensor:
-        """[B, G] of the program's own, for boards of ``size`` x ``size``, from the model's; mostly the same."""
+        """The program's global values [B, G] for boards of ``size`` x ``size``; by default the model's."""
         return globals_
 
 
 def replaced(
     model: nn.Module, replace: Callable[[nn.Module], nn.Module | None], shares_values: bool = False
 ) -> nn.Module:
-    """A copy of a model with some of its layers exchanged.
+    """A copy of a model with some of its layers replaced.
 
     Args:
-        replace: what takes a layer's place; None = the layer stays.
-        shares_values: parameters and buffers are those of the model, not copies.
+        replace: returns a layer's replacement; None = the layer stays.
+        shares_values: the copy shares parameters and buffers with the model.
     """
     values = [*model.parameters(), *model.buffers()] if shares_values else []
     model = copy.deepcopy(model, {id(value): value for value in values})
@@ -248,12 +245,12 @@ def replaced(
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """What a network needs and offers."""
+    """A network's name, encoder, board sizes and heads."""
 
     name: str
-    """for people: file stem or training name"""
+    """file stem or training name, for messages"""
     encoder: str
-    """name in the encoder registry of engine/features"""
+    """name in ``engine.features.encoder.ENCODERS``"""
     min_size: int
     max_size: int
     heads: tuple[str, ...] = ("policy", "value")
@@ -265,16 +262,16 @@ class NetworkSpec:
         return self.min_size, self.max_size
 
     def plays(self, size: int) -> bool:
-        """Whether the network plays boards of a size."""
+        """Whether the network plays a board size."""
         return self.min_size <= size <= self.max_size
 
     @property
     def said(self) -> str:
-        """For people: the network and the boards that it plays."""
+        """Text for messages: the network's name and board sizes."""
         return f"network {self.name} plays boards of {said_sizes(self.sizes)}"
 
     def check_sizes(self, sizes: Iterable[int]) -> None:
-        """Refuse boards that the network does not play.
+        """Refuse board sizes that the network does not play.
 
         Raises:
             ValueError: one line.
@@ -285,24 +282,24 @@ class NetworkSpec:
 
 
 class Network(Protocol):
-    """A network ready to evaluate on one device."""
+    """A network loaded onto one device."""
 
     spec: NetworkSpec
     device: torch.device
     batches_requests: bool
-    """whether batches are evaluated one after another and large ones cost little more than small ones, as on a GPU;
-    else each of several callers has a core of its own"""
+    """large batches cost little more than small ones, as on a GPU, so requests are merged; otherwise several callers
+    evaluate at once, each on its own core"""
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
         """Evaluate a batch.
 
         Args:
-            planes: float32[B, C, N, N] as the spec's encoder writes them, on ``device``.
-            globals_: float32[B, G], likewise; G may be 0.
+            planes: float32[B, C, N, N] of the spec's encoder, on ``device``.
+            globals_: float32[B, G] of the spec's encoder, on ``device``; G may be 0.
         Returns:
             NetOutput on ``device``, float32.
         Raises:
-            ValueError: planes or globals of another encoder, or a board that the network does not play; one line.
-        Threads: any number of callers at once, on CUDA each on a stream of its own; one at a time on MPS.
+            ValueError: planes or globals of another encoder, or an unplayed board size; one line.
+        Threads: any number, on CUDA each on its own stream; one at a time on MPS.
         """
         ...

@@ -1,7 +1,7 @@
-"""From a file to a network ready to evaluate on a device, and whether its outputs are the same on every device.
+"""Loading networks onto devices, and comparing their outputs with a reference.
 
-The reference is the plain float32 forward pass on the CPU (:func:`engine.nets.compute.adapter.exact_output`), from
-which a device's way departs by folded normalisation, Winograd's convolutions, other orders of sums, and fewer bits.
+The reference is the plain float32 forward pass on the CPU (:func:`engine.nets.compute.adapter.exact_output`). Devices
+differ from it by folded normalisation, Winograd's convolutions, the order of sums, and fewer bits.
 """
 
 import os
@@ -24,7 +24,7 @@ from weights import NetworkPath, files_of
 
 
 def found_devices() -> dict[str, str]:
-    """The devices that an option may name, each with what it is."""
+    """The available devices by name, each with a description."""
     arithmetic = torch.backends.cpu.get_cpu_capability()
     found = {"cpu": f"{platform.processor() or platform.machine()} ({arithmetic}), {os.cpu_count()} cores"}
     for index in range(torch.cuda.device_count()):
@@ -36,15 +36,15 @@ def found_devices() -> dict[str, str]:
 
 
 ENCODERS = ("alphago-48", "alphago-49")
-"""What policy and value network read; the second is the first and one plane more"""
+"""Encoders of policy and value network; the second has one plane more than the first"""
 POLICY_PLANES = 48
 
 
 def pair_spec(first: NetworkSpec, second: NetworkSpec) -> NetworkSpec:
-    """What AlphaGo's policy network and value network need and offer together.
+    """The joint spec of AlphaGo's policy network and value network.
 
     Raises:
-        ValueError: they are no policy and value network of AlphaGo's planes for the same boards; one line.
+        ValueError: they are not a policy and a value network of AlphaGo's planes for the same boards; one line.
     """
     name = f"{first.name}+{second.name}"
     if (first.encoder, second.encoder) != ENCODERS or "policy" not in first.heads or "value" not in second.heads:
@@ -68,7 +68,7 @@ class AlphaGoPair:
         """Join two networks on one device.
 
         Raises:
-            ValueError: as :func:`pair_spec`.
+            ValueError: as for :func:`pair_spec`.
         """
         self.spec = pair_spec(policy.spec, value.spec)
         self.device, self.batches_requests = policy.device, policy.batches_requests
@@ -82,19 +82,18 @@ class AlphaGoPair:
 
 EXPECTED = "auto, cpu, mps, cuda or cuda:N"
 Samples = Callable[[str, int], tuple[np.ndarray, np.ndarray]]
-"""From an encoder's name and a board size to planes and globals of a few positions"""
+"""Function from an encoder's name and a board size to planes and globals of some positions"""
 
 
 def choose_device(device: str = "auto", threads: int = 0) -> torch.device:
-    """The torch device for ``auto`` (CUDA if there is one, else the CPU) or for a name torch knows.
+    """The torch device for ``auto`` (CUDA if available, else the CPU) or for torch's name of a device.
 
     Args:
-        threads: CPU threads of torch from now on; 0 = as they are.
+        threads: sets the number of torch's CPU threads; 0 = unchanged.
     Raises:
         ValueError: no such device here.
     """
-    # A thread that has not computed yet takes the number that any thread has set last; evaluators set one. To ask is to
-    # settle it for this thread.
+    # A thread that has not computed yet would take the number last set by any thread, such as an evaluator's 1.
     torch.set_num_threads(threads or torch.get_num_threads())
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -110,12 +109,12 @@ def choose_device(device: str = "auto", threads: int = 0) -> torch.device:
 
 
 def choose_devices(device: str = "auto") -> list[torch.device]:
-    """The devices that play: those named, with commas between several GPUs, or the best there is for ``auto``.
+    """The devices named by an option: one, or several GPUs separated by commas.
 
     ``auto`` is the first CUDA device, else Apple's GPU, else the CPU.
 
     Raises:
-        ValueError: one of them is not here, named twice, or the CPU beside a GPU, which would wait for it.
+        ValueError: a device is not available or named twice, or the CPU is named with a GPU, which would wait for it.
     """
     if device == "auto" and torch.backends.mps.is_available() and not torch.cuda.is_available():
         device = "mps"
@@ -132,15 +131,15 @@ def choose_devices(device: str = "auto") -> list[torch.device]:
 def load_network(
     path: NetworkPath, device: str | torch.device = "auto", samples: Samples | None = None, reduced: bool | None = None
 ) -> Network:
-    """Read a network file and put it on a device.
+    """Read a network file and load it onto a device.
 
     Args:
-        path: a file, or AlphaGo's two: policy network and value network, which then play as one.
+        path: a file, or the files of AlphaGo's policy network and value network, which are joined.
         device: as for :func:`choose_device`.
-        samples: where given, these positions are also evaluated by the reference
+        samples: positions for a comparison with the reference
             (:func:`engine.nets.compute.adapter.exact_output`). A network that differs too much in 16 bits runs in 32,
             and one that a device computes wrongly runs on the CPU, each with a line on standard error.
-        reduced: as of :class:`engine.nets.compute.adapter.TorchNetwork`.
+        reduced: as for :class:`engine.nets.compute.adapter.TorchNetwork`.
     Raises:
         ValueError: one line that names the file or the device and what was expected.
     """
@@ -176,9 +175,9 @@ def checked(
             return network
         say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
         network = TorchNetwork(model, spec, device, reduced=False)
-    # What goes wrong in float32 goes wrong in every position: one is enough for each kind of tiles.
+    # Errors in float32 show in every position: one is enough for each side of Winograd's tiles.
     compared = [largest] if not network.is_plain else []
-    if network.is_written:
+    if network.is_compiled:
         compared += [torch_samples(samples, spec.encoder, size) for size in _of_other_tiles(spec)]
     wrong = next(filter(None, (_excess(network, model, *(part[-1:] for part in one)) for one in compared)), "")
     if not wrong:
@@ -187,54 +186,55 @@ def checked(
         say_once(f"network {spec.name} runs on the CPU: {device} computes it wrongly, {wrong}")
         return checked(model, spec, torch.device("cpu"), samples)
     say_once(f"network {spec.name} runs slowly: our own kernels compute it wrongly here, {wrong}")
-    return TorchNetwork(model, spec, device, reduced=False, written=False)
+    return TorchNetwork(model, spec, device, reduced=False, compiled=False)
 
 
 def torch_samples(samples: Samples, encoder: str, size: int) -> tuple[Tensor, Tensor]:
-    """Planes and globals as torch has them."""
+    """Planes and globals as tensors."""
     planes, globals_ = samples(encoder, size)
     return torch.from_numpy(planes), torch.from_numpy(globals_)
 
 
 def _of_other_tiles(spec: NetworkSpec) -> list[int]:
-    """The largest board whose tiles have another size than those of the largest one, if the network plays it."""
+    """The largest board size with another side of Winograd's tiles than ``max_size``, in a list; empty if there is
+    none."""
     sizes = range(spec.max_size, spec.min_size - 1, -1)
     return [size for size in sizes if tile_side(size) != tile_side(spec.max_size)][:1]
 
 
 def _excess(network: TorchNetwork, model: Model, planes: Tensor, globals_: Tensor) -> str:
-    """How a network on its device differs from the model computed the plain way; empty where it is close enough."""
+    """Text for the differences between a network on its device and the reference; empty if it is close enough."""
     rough = network.evaluate(planes.to(network.device), globals_.to(network.device)).each(Tensor.cpu)
     return excess(exact_output(model, planes, globals_), rough)
 
 
 SMALL = 9
-"""A board size that is compared besides the largest"""
+"""Board size that is compared besides the largest"""
 
 
 class Check(NamedTuple):
-    """One way to compute, compared with the reference."""
+    """The comparison of one device and dtype with the reference."""
 
     device: str
     dtype: str
     plays: bool
-    """whether this is how the engine plays on the device"""
+    """the engine plays with this dtype on the device"""
     errors: dict[str, float]
-    """largest differences: of the win rate, of a move's probability, of the score in points, of ownership (-1 to 1)"""
+    """largest differences by unit: win rate, policy (probability), score (points), ownership (-1 to 1)"""
     limits: dict[str, float]
 
     @property
     def is_close(self) -> bool:
-        """Whether no difference is beyond its limit."""
+        """Whether all differences are within their limits."""
         return all(error <= self.limits[head] for head, error in self.errors.items())
 
 
 def verify(model: Model, spec: NetworkSpec, devices: Sequence[torch.device], samples: Samples) -> Iterator[Check]:
-    """Compare every way to compute a network, on every device in 32 and in 16 bits.
+    """Compare a network on every device, in 32 and in 16 bits, with the reference.
 
     Args:
         model: on the CPU.
-        samples: gives the positions.
+        samples: the positions.
     Raises:
         RuntimeError: a device failed.
     """
@@ -254,19 +254,18 @@ def verify(model: Model, spec: NetworkSpec, devices: Sequence[torch.device], sam
 
 
 def board_sizes(spec: NetworkSpec) -> list[int]:
-    """The board sizes that are compared: the largest, and a small one if the network plays it."""
+    """The board sizes to compare: the largest, and a small one if the network plays it."""
     return sorted({spec.max_size, max(spec.min_size, min(SMALL, spec.max_size))})
 
 
 def symmetry_spread(model: Model, spec: NetworkSpec, samples: Samples) -> dict[str, float]:
-    """How much a network's outputs depend on the symmetry that a position is shown under.
+    """Standard deviation of a network's outputs over the eight symmetries, averaged over positions.
 
     Args:
         model: on the CPU in float32.
-        samples: gives the positions, of the largest board.
+        samples: the positions, on the largest board.
     Returns:
-        dict: the standard deviation over the eight symmetries, of ``win rate`` and ``score`` (points) as far as the
-        network has them, on average over the positions.
+        dict: ``win rate`` and ``score`` (points), if the network has the heads.
     """
     planes, globals_ = torch_samples(samples, spec.encoder, spec.max_size)
     views = [in_units(exact_output(model, shown, globals_)) for shown in _symmetries(planes)]

@@ -1,6 +1,6 @@
-"""All outputs of a network in float32 on the CPU, for comparison with other engines; searches have no use for them.
+"""All outputs of a network in float32 on the CPU, for comparison with other engines; searches do not use them.
 
-What only KataGo's networks compute is :class:`engine.nets.katago.model.KataGoOutput`; it is unknown of others.
+Some outputs of :class:`engine.nets.katago.model.KataGoOutput` exist only for KataGo's networks.
 """
 
 import numpy as np
@@ -14,16 +14,16 @@ from engine.nets.on_device import pair_spec
 from weights import NetworkPath, files_of
 
 UNKNOWN = -1.0
-"""What KataGo shows for what a network does not compute"""
+"""KataGo's value for outputs that a network does not compute"""
 
 
 RawOutput = KataGoOutput[np.ndarray | None, float]
-"""A network's outputs for one position, from the view of the side to move: NaN = no such head; score_square and the
-errors are ``UNKNOWN`` where only KataGo's networks have them, and the score is then the lead"""
+"""A network's outputs for one position, from the view of the side to move; NaN = no such head. Networks that are not
+KataGo's have ``UNKNOWN`` as score_square and errors, and the lead as score"""
 
 
 class RawNetwork:
-    """See the module's text. Reading the file again costs time and memory, so make one only when it is wanted."""
+    """A network's reference outputs. It reads the file again, which takes time and memory."""
 
     def __init__(self, path: NetworkPath):
         """Read a file, or AlphaGo's two.
@@ -39,10 +39,10 @@ class RawNetwork:
         """The network's outputs for one position.
 
         Args:
-            planes: float32[1, C, N, N] as the spec's encoder writes them; ``globals_`` float32[1, G] likewise.
-            optimism: 0 to 1, between KataGo's two policies where a network has two.
+            planes: float32[1, C, N, N] of the spec's encoder; ``globals_`` float32[1, G].
+            optimism: 0 to 1, weight of the optimistic policy in KataGo's networks that have one.
         Raises:
-            ValueError: a board that the network does not play; one line.
+            ValueError: a board size that the network does not play; one line.
         """
         self.spec.check_sizes(planes.shape[2:3])
         inputs, model = (torch.from_numpy(planes), torch.from_numpy(globals_)), self._models[0]
@@ -55,7 +55,7 @@ class RawNetwork:
 
 
 def _plain(found: NetOutput) -> RawOutput:
-    """The outputs of a network that has no output for games without result."""
+    """The outputs of a network without a no-result head."""
     nan = float("nan")
     value = nan if found.value is None else float(found.value)
     lead = nan if found.score is None else float(found.score)

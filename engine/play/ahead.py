@@ -1,14 +1,14 @@
-"""Compiling ahead: every kernel that play with a network calls, by a record, shared among several processes.
+"""Ahead-of-time compilation of the kernels for play with a network, by several processes.
 
-``kernels.txt`` names the kernels that Python called in two warm games, each with the types of its arguments;
+``kernels.txt`` lists the kernels that Python called in two warm games, each with its argument types;
 ``python -m tests.play.warm_game`` plays these games and writes it. Each process compiles the first kernel of the list
-that no other process is compiling; what two kernels call is compiled once all the same (:mod:`engine.system.jit`).
+that no other process is compiling; a kernel called by two others is compiled once (:mod:`engine.system.jit`).
 
-A line is ``first`` or ``later`` (whether the first move waits for it), the kernel, and the types. ENCODE and SCRATCH
-stand for the encoder's kernel and the type of its working memory, LINES for the lines of a network's program.
+A line is ``first`` (the first move needs it) or ``later``, the kernel, and the argument types. ENCODE and SCRATCH stand
+for the encoder's kernel and the type of its working memory, LINES for the lines of a network's program.
 
-``python -m engine.play.ahead ENCODER`` is a helper, which :func:`start_helpers` starts: it compiles what is left and
-ends.
+``python -m engine.play.ahead ENCODER PARENT`` is a helper process, started by :func:`start_helpers`: it compiles the
+missing kernels and ends.
 """
 
 import contextlib
@@ -35,13 +35,13 @@ from engine.system.arrays import numba_type
 
 RECORD = Path(__file__).with_name("kernels.txt")
 MAX_HELPERS = 3
-"""More find no kernel to work on."""
+"""More helpers would find no kernel to compile."""
 POLL_S = 0.2
 SCRATCH, ENCODE, LINES = "SCRATCH", "ENCODE", "LINES"
 
 
 def read_record() -> dict[str, tuple[bool, str]]:
-    """The lines of the record by their kernel: whether the first move waits for it, and the types of its arguments."""
+    """The record by kernel: whether the first move needs it, and its argument types."""
     lines = (line.split(" ", 2) for line in RECORD.read_text(encoding="utf-8").splitlines())
     return {kernel: (when == "first", arguments) for when, kernel, arguments in lines}
 
@@ -57,14 +57,14 @@ def _stamp_name(name: str, encoder: str) -> str:
 
 
 def missing(encoder: str, names: tuple[str, ...] = tuple(KERNELS)) -> list[str]:
-    """Kernels of the record that are not compiled yet; none where nothing can be kept on disk."""
+    """Kernels of the record that are not compiled yet; none without a cache folder."""
     if jit.FOLDER is None:
         return []
     return [name for name in names if not jit.is_stamped(_stamp_name(name, encoder))]
 
 
 def compile_kernels(encoder: str, names: tuple[str, ...] = tuple(KERNELS)) -> None:
-    """Compile the kernels that no other process compiles at this moment, until none of them is left."""
+    """Compile kernels that no other process is compiling, until all are compiled."""
     while left := missing(encoder, names):
         for name in left:
             with _claimed(name, encoder) as mine:
@@ -72,19 +72,19 @@ def compile_kernels(encoder: str, names: tuple[str, ...] = tuple(KERNELS)) -> No
                     load(name, encoder)
                     break
         else:
-            # Others have them all; the first to end may still be followed by one that fails.
+            # Other processes compile them all: wait for one, since it may fail.
             with contextlib.suppress(Timeout), _lock_of(left[0], encoder).acquire(timeout=1.0):
                 pass
 
 
 def load(name: str, encoder: str) -> None:
-    """Compile a kernel, or load it where it is on disk, and note that it is."""
+    """Compile a kernel, or load it from disk, and stamp it as compiled."""
     from engine.features.encoder import ENCODERS, kernel_of
     from engine.nets.compute.simd import FEATURES
 
-    # Processors with a matrix unit compute networks otherwise.
+    # Processors with a matrix unit do not use programs.
     if not (name.startswith("engine.nets.") and "+amx-tile" in FEATURES.split(",")):
-        # Without a network there is no encoder; kernels of endings need none.
+        # Without a network there is no encoder, and no kernel that needs one.
         scratch: Any = ENCODERS[encoder].new_scratch(2) if encoder else None
         module, _, function = name.partition("#")[0].rpartition(".")
         kernel = getattr(import_module(module), function) if module else kernel_of(scratch)
@@ -93,10 +93,10 @@ def load(name: str, encoder: str) -> None:
 
 
 def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
-    """The types that a line of the record names.
+    """The argument types of a line of the record.
 
     Args:
-        text: a tuple of Numba's types; structs of arrays by their names where their fields say the types, else as
+        text: a tuple of Numba types; structs of arrays by name if their fields declare the types, else as
             ``struct(NAME, TYPE, ...)``.
         scratch: the encoder's.
     """
@@ -120,7 +120,7 @@ def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
 
 @cache
 def _structs() -> dict[str, type]:
-    """All structs of arrays in the modules of the record's kernels and in what these import, by name."""
+    """All structs of arrays in the modules of the record's kernels and in their imports, by name."""
     for name in KERNELS:
         if "." in name:
             import_module(name.partition("#")[0].rpartition(".")[0])
@@ -129,7 +129,7 @@ def _structs() -> dict[str, type]:
 
 
 def _lock_of(name: str, encoder: str) -> FileLock:
-    """What a process holds while it compiles a kernel."""
+    """The lock that a process holds while it compiles a kernel."""
     stamp = jit.stamp_of(_stamp_name(name, encoder))
     stamp.parent.mkdir(parents=True, exist_ok=True)
     return FileLock(stamp.with_name(f"{stamp.name}.lock"))
@@ -137,7 +137,7 @@ def _lock_of(name: str, encoder: str) -> FileLock:
 
 @contextlib.contextmanager
 def _claimed(name: str, encoder: str) -> Iterator[bool]:
-    """Whether a kernel is this process's for the block."""
+    """Lock a kernel for the block; yields whether this process has it and it is not compiled yet."""
     try:
         with _lock_of(name, encoder).acquire(blocking=False):
             yield not jit.is_stamped(_stamp_name(name, encoder))
@@ -146,8 +146,8 @@ def _claimed(name: str, encoder: str) -> Iterator[bool]:
 
 
 def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
-    """Start processes that compile beside this one, where there are cores for them; they end by themselves."""
-    # -P: not what lies in the folder that a client has started us in.
+    """Start helper processes on the other cores; they end by themselves."""
+    # -P: no imports from the folder in which a client started the engine.
     command = [sys.executable, "-P", "-m", "engine.play.ahead", encoder, str(os.getpid())]
     found = [str(jit.ENGINE_FOLDER.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, found))}
@@ -159,12 +159,12 @@ def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
 
 
 def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) -> None:
-    """Load into this process what comes after the first move, each kernel once it is compiled; compile what is left.
+    """Load the ``later`` kernels into this process, each once it is compiled; compile missing ones.
 
-    A thread that waited for another process within a kernel would keep this process from loading any other.
+    It waits here for other processes: waiting inside the compiler would block the loading of all other kernels.
 
     Args:
-        helpers: waited for in the end.
+        helpers: processes to wait for at the end.
     """
     for name in LATER:
         while missing(encoder, (name,)) and _is_claimed(name, encoder):
@@ -181,7 +181,7 @@ def _is_claimed(name: str, encoder: str) -> bool:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when the one that has started it has ended; what is compiled by then stays. Not on Windows."""
+    """End this process after its parent has ended; compiled kernels stay. Not on Windows."""
     while os.getppid() == parent or sys.platform == "win32":
         time.sleep(POLL_S)
     os._exit(0)

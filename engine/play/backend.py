@@ -1,4 +1,4 @@
-"""What a player's searches run on: the network as loaded, its server, and what plays boards of the current size."""
+"""The network of a player and its server, and the searches for the current board size."""
 
 import threading
 from dataclasses import replace
@@ -8,17 +8,17 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
-from engine.play.factory import Loader, fitting, load_parts, new_server, owner_tables, parts_with, without_network
+from engine.play.factory import Loader, fitting, load_parts, new_server, ownership_tables, parts_with, without_network
 from engine.rollout.policy import Tables
 from engine.search.search import Search
 from weights import NetworkPath
 
 SERVER_OPTIONS = ("evaluators", "memory")
-"""What the server's threads and cache are made of"""
+"""Options of the server's threads and cache, fixed once it is made"""
 SHOWN_BY = ("seed", "random_symmetry")
-"""Options that choose the symmetry in which the network evaluates a position; cached results depend on them"""
-STAND_IN_MIB = 64
-"""Memory of the tree that rollouts grow where the network does not answer"""
+"""Options that select the symmetry of an evaluation; cached results depend on them"""
+FALLBACK_MIB = 64
+"""Memory of the fallback search's tree"""
 
 
 class Backend:
@@ -27,44 +27,44 @@ class Backend:
     def __init__(
         self, options: SearchOptions, network: NetworkPath | None, device: str, load: Loader | None = None
     ) -> None:
-        """Load the network; arguments and errors as of :func:`engine.play.factory.load_parts`."""
+        """Load the network; arguments and errors as for :func:`engine.play.factory.load_parts`."""
         self._loaded = load_parts(options, network, device, load)
         self._server = new_server(self._loaded)
         self._sizes_seen: set[int] = set()
-        self._stand_in: Search | None = None
+        self._fallback: Search | None = None
         self._making = threading.Lock()
         self._parts = self._loaded
 
     @property
     def server(self) -> InferenceServer | None:
-        """What evaluates positions for the network; None while none plays."""
+        """The inference server; None without a network for the current board size."""
         return self._server if self._parts.networks else None
 
     def tables(self) -> Tables | None:
-        """The rollout policy that estimates owners; None where rollouts are to be uniform."""
-        return owner_tables(self._parts)
+        """The rollout policy for ownership; None = uniform rollouts."""
+        return ownership_tables(self._parts)
 
     @property
     def sizes(self) -> tuple[int, int] | None:
-        """Smallest and largest board that the loaded network plays; None = there is none, all are played."""
+        """Smallest and largest board size of the loaded network; None without a network, which plays all sizes."""
         return self._loaded.spec.sizes if self._loaded.spec else None
 
     def fit(self, size: int) -> bool:
-        """Play boards of a size from now on; without the network, and with a line that says so, where it does not.
+        """Set the board size; a network that does not play it is not used, with a line on standard error.
 
         Returns:
-            bool: whether searches have to be made anew.
+            bool: whether a new search is needed.
         """
         before, self._parts = self._parts, fitting(self._loaded, size)
         return bool(self._parts.networks) != bool(before.networks)
 
     def configure(self, options: SearchOptions) -> bool:
-        """Search with other options from now on.
+        """Set the options of new searches.
 
         Returns:
-            bool: whether searches have to be made anew.
+            bool: whether a new search is needed.
         Raises:
-            ValueError: one of ``SERVER_OPTIONS`` is another, or the network cannot play so; nothing changes.
+            ValueError: one of ``SERVER_OPTIONS`` differs, or the network does not allow the options; nothing changes.
         """
         for name in SERVER_OPTIONS:
             if getattr(options, name) != getattr(self._loaded.options, name):
@@ -75,41 +75,41 @@ class Backend:
         if any(getattr(loaded.options, name) != getattr(self._loaded.options, name) for name in SHOWN_BY):
             self.forget()
         with self._making:
-            self._stand_in = None
+            self._fallback = None
             self._parts = without_network(loaded) if self._loaded.networks and not self._parts.networks else loaded
             self._loaded = loaded
         return True
 
     def new_search(self) -> Search:
-        """A search without a tree, by what plays now."""
+        """A new search for the current board size."""
         parts = self._parts
         return Search(parts.options, self.server, parts.encoder, parts.patterns, self.tables)
 
     def fallback(self) -> Search:
-        """A search by rollouts, for moves for which the network does not answer in time. Threads: any.
+        """The search by rollouts for moves at which the network does not answer in time. Threads: any.
 
-        It is kept; its tree is small, since the network's has the memory.
+        It is made once, with a small tree, since most of the memory belongs to the network's search.
         """
         with self._making:
-            if self._stand_in is None:
+            if self._fallback is None:
                 parts = without_network(self._loaded)
-                options = replace(parts.options, memory=min(parts.options.memory, STAND_IN_MIB))
-                self._stand_in = Search(options, None, None, parts.patterns, self.tables)
-            return self._stand_in
+                options = replace(parts.options, memory=min(parts.options.memory, FALLBACK_MIB))
+                self._fallback = Search(options, None, None, parts.patterns, self.tables)
+            return self._fallback
 
     def warm_up(self, size: int) -> None:
-        """Let the network see its first board of a size before a clock runs; if it fails, a line says so."""
+        """Evaluate the first board of a size before a clock runs; a failure is printed on standard error."""
         if self.server is not None and size not in self._sizes_seen:
             self._sizes_seen.add(size)
             show_board(self.server, size)
 
     def warn_of_komi(self, komi: float) -> None:
-        """Say, once, that the network's win rates are for another komi than the game's."""
+        """Warn once if the network evaluates for another komi than the game's."""
         if self.server is not None:
             warn_of_komi(self.server.spec, komi)
 
     def forget(self) -> None:
-        """Drop the network's cached results."""
+        """Empty the result cache."""
         if self.server is not None:
             self.server.forget()
 
@@ -120,7 +120,7 @@ class Backend:
 
 
 def show_board(server: InferenceServer, size: int) -> None:
-    """Let a network see its first board of a size; if it fails, a line says so."""
+    """Evaluate a network's first board of a size; a failure is printed on standard error."""
     encoder = ENCODERS[server.spec.encoder]
     try:
         server.warm_up(size, encoder.planes, encoder.globals)
@@ -129,8 +129,7 @@ def show_board(server: InferenceServer, size: int) -> None:
 
 
 def warn_of_komi(spec: NetworkSpec, komi: float) -> None:
-    """Say, once, that a network's win rates are for another komi than this one."""
+    """Warn once if a network evaluates for another komi than this one."""
     known = ENCODERS[spec.encoder].komi
     if known is not None and known != komi:
-        what = f"network {spec.name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game"
-        say_once(what)
+        say_once(f"network {spec.name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game")

@@ -1,8 +1,8 @@
-"""A game before there is a board: changes of it are checked and kept without numpy, Numba and kernels.
+"""A game session without numpy, Numba and kernels, for the first commands of a client.
 
-Importing Numba takes a second, compiling the kernels of a board seconds, on a busy machine a minute; clients give
-engines up that do not answer ``boardsize`` or ``play`` in that time.
-:func:`engine.play.game_session.begun` makes the board.
+Importing Numba takes a second, compiling the kernels of a board seconds, on a busy machine a minute; some clients drop
+an engine that does not answer ``boardsize`` or ``play`` in that time. :func:`engine.play.game_session.begun` continues
+the game with kernels.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,15 +18,15 @@ from engine.play.clock import Clock
 
 
 def nearest_size(size: int, sizes: tuple[int, int] | None) -> int:
-    """The board from smallest to largest that is nearest to a wanted one; None = all are played."""
+    """The board size nearest to ``size`` from smallest to largest; None = all sizes are accepted."""
     return size if sizes is None else min(max(size, sizes[0]), sizes[1])
 
 
 def check_size(size: int, sizes: tuple[int, int] | None) -> None:
-    """Refuse boards that are not played.
+    """Refuse unacceptable board sizes.
 
     Args:
-        sizes: smallest and largest that the network plays; None = all that the rules know.
+        sizes: smallest and largest size that the network plays; None = all sizes that the rules allow.
     Raises:
         ValueError: "unacceptable size", with the reason.
     """
@@ -37,7 +37,7 @@ def check_size(size: int, sizes: tuple[int, int] | None) -> None:
 
 
 class EarlyGame:
-    """What is known of a game without a board of kernels; means the same as of :class:`engine.go.game.Game`."""
+    """A game without kernels; its attributes and methods mean the same as those of :class:`engine.go.game.Game`."""
 
     def __init__(self, size: int, rules: Rules, komi: float) -> None:
         self.rules = rules
@@ -78,7 +78,7 @@ class EarlyGame:
         return list(self._moves)
 
     def play(self, color: int, point: int) -> None:
-        """As :meth:`engine.go.game.Game.play`, which asks neither ko nor suicide of several stones."""
+        """As :meth:`engine.go.game.Game.play`, which checks neither ko nor suicide of several stones."""
         if point != PASS:
             row, column = self._place(point)
             around = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
@@ -103,13 +103,13 @@ class EarlyGame:
                 self._board.play(*self._place(point), "bw"[color - BLACK])
 
     def handicap(self, points: Sequence[int]) -> None:
-        """Begin anew with these stones of Black's, which are known to be sound."""
+        """Start the game with valid handicap stones."""
         if self._moves or not self._board.is_empty():
             raise ValueError("board not empty")
         self.set_up(points, (), WHITE)
 
     def _place(self, point: int) -> tuple[int, int]:
-        """Row and column, from the top left and from 0."""
+        """Row and column of a point, from 0 at the top left."""
         row, column = divmod(point, self.size + 1)
         return row - 1, column - 1
 
@@ -119,9 +119,9 @@ class EarlyGame:
 
 
 class EarlySession:
-    """A game and its clock, as of a :class:`engine.play.game_session.GameSession`, without kernels.
+    """A game and its clock without kernels.
 
-    Methods of the same names do the same and refuse the same in the same words. Threads: one caller.
+    Methods have the effects and error messages of :class:`engine.play.game_session.GameSession`. Threads: one caller.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""From options and files to what a search is made of, for those who play and those who measure."""
+"""From options and files to the parts of a search: networks, encoder, patterns, server."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,39 +14,38 @@ from engine.nets.notices import say_once
 from engine.nets.on_device import choose_devices, load_network
 from engine.rollout.model import Patterns, load_both, load_rollout
 from engine.rollout.policy import Tables
-from engine.search.memory import check_memory
-from engine.search.tuning import cache_mib, resolved
+from engine.search.tuning import cache_mib, check_memory, resolved
 from weights import SHIPPED_PATTERNS, NetworkPath, find_pattern_pair
 
 Loader = Callable[..., Network]
-"""Puts a network on a device; arguments as of :func:`engine.nets.on_device.load_network`"""
+"""Loads a network on a device; arguments as for :func:`engine.nets.on_device.load_network`"""
 
 
 class Parts(NamedTuple):
-    """All that a :class:`engine.search.search.Search` needs but for its server."""
+    """The parts of a :class:`engine.search.search.Search`, except for its server."""
 
     options: SearchOptions
-    """as given, but for what the network forces"""
+    """the given options, changed as the network requires"""
     networks: list[Network]
     """the network on each of its devices; empty = rollouts alone"""
     reload: Loader | None
-    """puts the network on a device anew"""
+    """loads the network on a device again"""
     encoder: Encoder | None
     patterns: Patterns | None
 
     @property
     def spec(self) -> NetworkSpec | None:
-        """The network's; None without one."""
+        """The network's spec; None without a network."""
         return self.networks[0].spec if self.networks else None
 
 
 def load_parts(options: SearchOptions, network: NetworkPath | None, device: str, load: Loader | None = None) -> Parts:
-    """Load what the options ask for.
+    """Load networks and patterns for the options.
 
     Args:
-        network: a file, or files of AlphaGo's policy and value network; None = rollouts alone. Where it gives no
-            values, rollouts alone do; where it has no policy, the tree policy gives the priors.
-        load: puts it on a device; None = :func:`engine.nets.on_device.load_network`.
+        network: a file, or files of AlphaGo's policy and value network; None = rollouts alone. Without a value head,
+            values are rollouts'; without a policy head, priors are the tree policy's.
+        load: loads it on a device; None = :func:`engine.nets.on_device.load_network`.
     Raises:
         ValueError: network or device cannot be used, or the options take too much memory; one clear line.
     """
@@ -65,10 +64,10 @@ def load_parts(options: SearchOptions, network: NetworkPath | None, device: str,
 
 
 def parts_with(parts: Parts, options: SearchOptions) -> Parts:
-    """The same network for searches with other options; the same object if they mean the same.
+    """The same network with other options; the same object if the options have the same effect.
 
     Raises:
-        ValueError: the network cannot play so, or it takes too much memory; one line.
+        ValueError: the network does not allow the options, or they take too much memory; one line.
     """
     spec = parts.spec
     options = _forced(options, spec)
@@ -83,7 +82,7 @@ def without_network(parts: Parts) -> Parts:
 
 
 def fitting(parts: Parts, size: int) -> Parts:
-    """The parts, or rollouts alone, with a line that says so, where their network does not play boards of a size."""
+    """The parts, or rollouts alone if their network does not play a board size; a line on standard error says so."""
     if parts.spec is None or parts.spec.plays(size):
         return parts
     say_once(f"{parts.spec.said}: {size}x{size} is played without it, on rollouts and learnt patterns")
@@ -91,9 +90,9 @@ def fitting(parts: Parts, size: int) -> Parts:
 
 
 def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
-    """The search options that are meant: a policy that plays alone is asked in all symmetries.
+    """The search options of a player: with ``policy_only`` the policy is averaged over all symmetries.
 
-    Wide root noise is left out: it is an argument of each analysis, so that changing it keeps the tree.
+    Wide root noise is removed: it is an argument of each analysis, so that changing it keeps the tree.
     """
     search = replace(search, wide_root_noise=0.0)
     if not play.policy_only:
@@ -102,15 +101,15 @@ def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
 
 
 def _forced(options: SearchOptions, spec: NetworkSpec | None) -> SearchOptions:
-    """What the network leaves of the options: where it gives no values, rollouts alone do."""
+    """The options with ``rollout_weight`` 1 if the network has no value head."""
     return options if spec is None or "value" in spec.heads else replace(options, rollout_weight=1.0)
 
 
 def new_server(parts: Parts, shared: bool = False) -> InferenceServer | None:
-    """The evaluators that the options ask for; None = there is no network.
+    """The inference server for the options; None without a network.
 
     Args:
-        shared: several searches will ask at once; their leaves are merged.
+        shared: several searches use it at once; their requests are merged.
     """
     if not parts.networks:
         return None
@@ -119,7 +118,7 @@ def new_server(parts: Parts, shared: bool = False) -> InferenceServer | None:
 
 
 def patterns_of(options: SearchOptions) -> Patterns:
-    """The pattern policies that options name, read once a process.
+    """The pattern policies named by the options, read once per process.
 
     Raises:
         ValueError: a file cannot be used; one clear line.
@@ -128,12 +127,12 @@ def patterns_of(options: SearchOptions) -> Patterns:
 
 
 def tables_of(options: SearchOptions) -> Tables:
-    """The rollout policy of :func:`patterns_of`; where it is read alone that takes half a second."""
+    """The rollout policy of :func:`patterns_of` alone; reading it takes half a second."""
     return load_rollout(find_pattern_pair(options.patterns)[0])
 
 
 def shipped_patterns() -> Patterns:
-    """The shipped pattern policies, read once a process."""
+    """The shipped pattern policies, read once per process."""
     return load_both(*find_pattern_pair(SHIPPED_PATTERNS))
 
 
@@ -142,18 +141,18 @@ def shipped_tables() -> Tables:
     return load_rollout(find_pattern_pair(SHIPPED_PATTERNS)[0])
 
 
-def owner_tables(parts: Parts) -> Tables | None:
-    """The rollout policy that estimates who owns what in finished games; None where rollouts are to be uniform."""
+def ownership_tables(parts: Parts) -> Tables | None:
+    """The rollout policy that estimates ownership in finished games; None = uniform rollouts."""
     return None if parts.options.uniform_rollouts else tables_of(parts.options)
 
 
 def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:
-    """The pattern policies, if the search has a use for them; loading them takes half a second."""
+    """The pattern policies, if the search uses them; loading them takes half a second."""
     wanted = spec is None or "policy" not in spec.heads or options.rollout_weight > 0.0 or options.placeholder_priors
     if spec is not None and "policy" not in spec.heads and options.uniform_rollouts:
         raise ValueError(f"network {spec.name} has no policy: it cannot play without learnt patterns")
     if options.patterns != SHIPPED_PATTERNS:
-        # Ends of games need the rollout policy at once: a file that cannot be used is refused here.
+        # Read at once, since finished games need the rollout policy: an unusable file is refused here.
         patterns_of(options)
     if options.uniform_rollouts or not wanted:
         return None

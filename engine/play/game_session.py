@@ -1,8 +1,8 @@
-"""One game and its clock: the front end's only entry for changes of them.
+"""A game session: one game and its clock, which front ends change only through its methods.
 
 A :class:`GameSession` needs neither network nor search, so it answers while they load; an
-:class:`engine.play.early.EarlySession` answers before its kernels are compiled. A :class:`engine.play.player.Player` is
-a session that also chooses moves; it takes over the game.
+:class:`engine.play.early.EarlySession` answers before the board's kernels are compiled. A
+:class:`engine.play.player.Player` is a session that also chooses moves; it takes over the game.
 """
 
 from collections.abc import Iterable
@@ -18,21 +18,21 @@ from engine.play.clock import Clock
 from engine.play.early import EarlySession, check_size, nearest_size
 
 RESIGN = -1
-"""What a player may answer instead of a point: it gives the game up."""
+"""In place of a point: the player resigns."""
 
 
 class Purpose(Enum):
-    """What a move is asked for."""
+    """The use of a generated move."""
 
     PLAY = auto()
-    """it is played, the clock charged; a lost game is resigned"""
+    """play it and charge the clock; may resign"""
     CLEAN_UP = auto()
-    """likewise, but the players could not agree which stones are dead: those of the opponent are captured before a
-    pass, whatever the rules, and nothing is resigned"""
+    """play it and charge the clock; the players disagreed about dead stones, so the opponent's are captured before a
+    pass, whatever the rules; never resigns"""
     PROPOSE = auto()
-    """it may be played next; a lost game is resigned, but by one whose search was interrupted"""
-    SAY = auto()
-    """it is only said"""
+    """return it, for the client to play next; may resign, unless the search was interrupted"""
+    ANSWER = auto()
+    """return it alone; never resigns"""
 
     @property
     def plays(self) -> bool:
@@ -50,29 +50,29 @@ class GameSession:
         """An empty board.
 
         Args:
-            size: begun with, or the nearest one that is accepted.
+            size: first board size, or the nearest accepted one.
             lag_s: as for :class:`engine.play.clock.Clock`.
-            sizes: smallest and largest board that is accepted; None = all that the rules know.
+            sizes: smallest and largest accepted board; None = all sizes that the rules allow.
         Raises:
             ValueError: rules, komi or size cannot be used; one clear line.
         """
         self._sizes = sizes
         self.game = Game(nearest_size(size, sizes), rules_named(rules), komi)
-        """read by anyone, changed here alone"""
+        """changed only by this session's methods"""
         self.clock = Clock(lag_s)
 
     def _before_change(self) -> None:
         """Called before the game changes."""
 
     def _begin(self) -> None:
-        """Called when another game has begun."""
+        """Called after the start of another game."""
         self.clock.begin_game()
 
     def new_game(self, size: int) -> None:
-        """An empty board; rules, komi and time settings stay.
+        """Start a game on an empty board; rules, komi and time settings stay.
 
         Raises:
-            ValueError: "unacceptable size", with the reason; the game stays as it is.
+            ValueError: "unacceptable size", with the reason; the game stays unchanged.
         """
         check_size(size, self._sizes)
         self._before_change()
@@ -80,12 +80,12 @@ class GameSession:
         self._begin()
 
     def load_sgf(self, data: bytes, n_moves: int | None = None) -> None:
-        """Take over the main line of an SGF file, as far as ``n_moves``; None = to its end.
+        """Load the main line of an SGF file up to ``n_moves``; None = to its end.
 
-        Komi and rules stay as they are where the file does not name them.
+        Komi and rules stay unchanged if the file does not name them.
 
         Raises:
-            ValueError: broken, too large, no Go, or a size that is not played; the game stays as it is.
+            ValueError: damaged, too large, not Go, or an unacceptable size; the game stays unchanged.
         """
         record = read_sgf(data, n_moves)
         check_size(record.size, self._sizes)
@@ -109,7 +109,7 @@ class GameSession:
         self.game.play(color, point)
 
     def undo(self) -> None:
-        """Take the last move back.
+        """Undo the last move.
 
         Raises:
             ValueError: "cannot undo".
@@ -118,21 +118,21 @@ class GameSession:
         self.game.undo()
 
     def set_rules(self, rules: Rules) -> None:
-        """Put the game under other rules, as if it had been played under them from its start."""
+        """Change the rules, as if the game had been played under them from its start."""
         self._before_change()
         self.game.set_rules(rules)
 
     def set_komi(self, komi: float) -> None:
-        """Set the komi, in the middle of a game too; it stays for all games to come.
+        """Set the komi of this game and following ones.
 
         Raises:
-            ValueError: not in half points.
+            ValueError: not a multiple of 0.5.
         """
         self._before_change()
         self.game.set_komi(komi)
 
     def set_up(self, black: Iterable[int], white: Iterable[int], to_move: int) -> None:
-        """Begin the game anew from a position; see :meth:`engine.go.game.Game.setup_stones`."""
+        """Start a game from a position; see :meth:`engine.go.game.Game.setup_stones`."""
         self._before_change()
         self.game.setup_stones(black, white, to_move)
         self._begin()
@@ -159,7 +159,7 @@ class GameSession:
 
 
 def begun(early: EarlySession) -> GameSession:
-    """The session of a game that has begun without a board: its clock, stones, moves and rules."""
+    """The session that continues an early session's game: its clock, stones, moves and rules."""
     session, record = GameSession(early.game.size, sizes=early.sizes), early.game
     session.clock = early.clock
     session.game = Game(record.size, record.rules, record.komi)

@@ -1,11 +1,11 @@
-"""Whether a game is finished: who owns what, which stones are dead, and what is still worth a move.
+"""Estimates of a game's end: ownership, dead stones, and points still worth a move.
 
-Four sources make one ownership. Rollouts by the learnt policy read fights and need no network; the network knows
-shapes of life and death. Their log-odds are added, so that the one that is sure outweighs the one that is not. Groups
-with one eye that nothing can save, which both misread, and Benson's theorem overrule them. A point is *open*
-while that ownership is doubtful (a dame, an unsettled group, a seki) or differs from what counting would find with the
-dead stones off (a border not yet closed), and while its chain is left in atari. A position without open points is
-*settled*. How often all this is right is measured by ``bench/strength/endings``.
+Ownership combines four sources. Rollouts by the learnt policy read fights and need no network; the network recognises
+shapes of life and death. Their log-odds are added, so that the more certain one dominates. Two proofs override both:
+groups with a single eye that cannot be saved, which both misread, and Benson's theorem. A point is *open* if its
+ownership is doubtful (a dame, an unsettled group, a seki) or differs from the count with dead stones removed (an open
+border), or if its chain is in atari. A position without open points is *settled*. ``bench/strength/endings`` measures
+the accuracy.
 """
 
 import math
@@ -28,38 +28,38 @@ from engine.rollout.policy import Tables
 
 ROLLOUTS = 256
 NETWORK_WEIGHT = 0.5
-"""Weight of the network's log-odds beside those of the policy's rollouts (docs/lab/2026-11-23-whole-groups.md)"""
+"""Weight of the network's log-odds; rollouts have weight 1 (docs/lab/2026-11-23-whole-groups.md)"""
 MOST_CERTAIN = 0.96
-"""Ownership beyond this counts as this in log-odds: neither source knows better than 1 in 50."""
+"""Ownership is clamped to this in log-odds: neither source is more reliable than 1 in 50."""
 UNIFORM_NETWORK_SHARE = 0.5
-"""Weight of the network's ownership beside uniformly random rollouts, which know less; the two are averaged."""
+"""Weight of the network's ownership in the mean with that of uniformly random rollouts, which are less accurate"""
 SURE = 0.5
-"""A point is open unless it is owned with this certainty, by the colour that counting gives it to."""
+"""Least certainty with which the counted owner of a point must own it; otherwise the point is open"""
 WALLED = 0.9
-"""A neutral point owned with this certainty is part of territory that is not walled off yet, else it is a dame."""
+"""A neutral point with at least this ownership belongs to territory that is not yet closed; otherwise it is a dame."""
 DEAD = 0.1
-"""A chain is dead if its mean owner is the opponent with this certainty."""
+"""A chain is dead if its mean ownership is the opponent's by at least this."""
 UNIFORM_DEAD = 0.35
-"""The same by uniformly random rollouts: these play into a seki, and give it away."""
+"""``DEAD`` for uniformly random rollouts, which break sekis by playing into them"""
 SEKI_DEAD = 0.5
-"""The same for a chain that is in seki as the board stands: rollouts break many a seki that no player would"""
+"""``DEAD`` for a chain that is in seki on the current board: rollouts break many sekis that no player would"""
 SEED = 20260801
 STATUSES = ("alive", "dead", "seki")
 
 
 class EndEstimate(NamedTuple):
-    """What one position would be worth if play ended now."""
+    """The outcome of a position if play ended now."""
 
     ownership_black: np.ndarray
     """float32[N*N] in policy order: 1 = Black's, -1 = White's"""
     dead: list[int]
     """points of the dead stones of both colours"""
     n_open: int
-    """points whose owner is in doubt, or not yet walled off"""
+    """number of open points: owner doubtful, or territory not closed"""
     n_dame: int
-    """of these, the dame: empty points that both colours reach, and neither is sure to own"""
+    """number of open points that are dame: empty, reached by both colours, owned by neither with certainty"""
     lead_black: float
-    """by the rules in force, the dead stones taken off"""
+    """by the rules in force, dead stones removed"""
     strict_lead_black: float
     """by the rules in force, all stones alive"""
 
@@ -68,7 +68,7 @@ class EndEstimate(NamedTuple):
         return self.n_open == 0
 
     def lead(self, color: int) -> float:
-        """A colour's lead, dead stones off."""
+        """A colour's lead, dead stones removed."""
         return self.lead_black if color == BLACK else -self.lead_black
 
     def strict_lead(self, color: int) -> float:
@@ -80,7 +80,7 @@ class EndEstimate(NamedTuple):
         return self.lead(color) > 2 * self.n_open
 
     def value_of_ending(self, color: int) -> float:
-        """What the colour may expect if the game ended now, -1 to 1: a lead counts for less, the more is open."""
+        """Value for a colour if the game ended now, -1 to 1: a lead counts for less the more points are open."""
         if self.lead(color) < 0:
             return -1.0
         return min(1.0, self.lead(color) / max(1, 2 * self.n_open))
@@ -93,14 +93,14 @@ def estimate_end(
     deadline_s: float = math.inf,
     rollouts: np.ndarray | None = None,
 ) -> EndEstimate:
-    """Owners, dead stones and score of a position as if play ended now; takes some sixty milliseconds on 19x19.
+    """Estimate ownership, dead stones and score if play ended now; takes some sixty milliseconds on 19x19.
 
     Args:
-        position: left as it is.
-        network_ownership: float32[N*N], 1 = Black's; None without a network that gives it.
-        tables: of the rollout policy; None = uniformly random rollouts.
-        deadline_s: ``time.perf_counter`` after which the rollouts so far have to do.
-        rollouts: what :func:`rolled_ownership` says of the board; None = it is asked.
+        position: only read.
+        network_ownership: float32[N*N], 1 = Black's; None without an ownership head.
+        tables: the rollout policy's; None = uniformly random rollouts.
+        deadline_s: ``time.perf_counter`` after which no more rollouts are played.
+        rollouts: the board's :func:`rolled_ownership`; None = it is computed here.
     """
     board = position.board
     certainty = DEAD if tables else UNIFORM_DEAD
@@ -114,14 +114,14 @@ def estimate_end(
 
 
 def end_by_owners(position: Position, ownership_black: np.ndarray, certainty: float = DEAD) -> EndEstimate:
-    """Dead stones and score of a position once it is estimated who owns what.
+    """Dead stones and score of a position with a given ownership.
 
-    It is the same for all orientations of a position and its owners: nothing here depends on the order of points.
+    The result does not depend on the orientation of the position.
 
     Args:
-        position: left as it is.
-        ownership_black: float32[N*N] in policy order, 1 = Black's; left as it is.
-        certainty: a chain is dead if its mean owner is the opponent with more than this.
+        position: only read.
+        ownership_black: float32[N*N] in policy order, 1 = Black's; only read.
+        certainty: a chain is dead if its mean ownership is the opponent's by more than this.
     """
     dead = _dead_points(position.board, ownership_black, certainty)
     cleared = remove_dead(position, dead)
@@ -144,46 +144,46 @@ def end_by_owners(position: Position, ownership_black: np.ndarray, certainty: fl
 
 
 def rolled_ownership(board: Board, tables: Tables | None, deadline_s: float = math.inf) -> np.ndarray:
-    """The ownership that rollouts find, float32[N*N], 1 = Black's: nearly all the time that an estimate takes.
+    """Ownership by rollouts, float32[N*N], 1 = Black's; it takes nearly all the time of an estimate.
 
-    It is the same for all orientations of a board: the games are played in one of them. Where the board is symmetric,
-    it is the mean over the symmetries that leave it as it is.
+    It does not depend on the board's orientation: rollouts are played on the canonical one. On a symmetric board it is
+    the mean over the board's own symmetries.
     """
     canonical, symmetries = canonical_board(board)
     ownership = rollout_ownership(canonical, tables, ROLLOUTS, SEED, deadline_s)
-    turned_back = ownership[symmetry_table(int(board.meta[META_SIZE]))[symmetries, :-1]]
-    mean: np.ndarray = turned_back.mean(axis=0, dtype=np.float64).astype(np.float32)
+    views = ownership[symmetry_table(int(board.meta[META_SIZE]))[symmetries, :-1]]
+    mean: np.ndarray = views.mean(axis=0, dtype=np.float64).astype(np.float32)
     return mean
 
 
 def _half_log_odds(ownership: np.ndarray) -> np.ndarray:
-    """Half the log-odds of owners, -1 to 1: float32[N*N]; its hyperbolic tangent is the owner again."""
+    """Half the log-odds of an ownership from -1 to 1: float32[N*N]; the inverse is the hyperbolic tangent."""
     log_odds: np.ndarray = np.arctanh(np.clip(ownership, -MOST_CERTAIN, MOST_CERTAIN))
     return log_odds
 
 
 def _dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> list[int]:
-    """Points of the chains that are dead: owned by the opponent with this certainty."""
+    """Points of dead chains: their mean ownership is the opponent's by at least ``certainty``."""
     dead = dead_points(board, ownership_black, certainty)
     if not dead:
         return dead
     points = on_board_points(int(board.meta[META_SIZE]))
     in_seki = points[(seki_points(board) != 0) & (board.color[points] != EMPTY)].tolist()
-    resting = _resting(board, set(in_seki) - set(dead_points(board, ownership_black, SEKI_DEAD)))
-    return [point for point in dead if point not in resting]
+    stable = _stable(board, set(in_seki) - set(dead_points(board, ownership_black, SEKI_DEAD)))
+    return [point for point in dead if point not in stable]
 
 
-def _resting(board: Board, points: set[int]) -> set[int]:
-    """Those of the points whose chains neither are in atari nor touch a chain that is: neither side gains by moving."""
+def _stable(board: Board, points: set[int]) -> set[int]:
+    """The points whose chains neither are in atari nor touch a chain in atari: neither side gains by moving."""
     stride = int(board.meta[META_STRIDE])
     in_atari = (board.head > 0) & (board.libs[board.head] == 1)
     steps = (0, -stride, -1, 1, stride)
-    restless = {int(board.head[point]) for point in points if any(in_atari[point + step] for step in steps)}
-    return {point for point in points if int(board.head[point]) not in restless}
+    unstable = {int(board.head[point]) for point in points if any(in_atari[point + step] for step in steps)}
+    return {point for point in points if int(board.head[point]) not in unstable}
 
 
 def _in_atari(board: Board) -> NDArray[np.bool_]:
-    """bool[N*N]: chains in atari, and the liberty that is left to them: the first move decides them."""
+    """bool[N*N]: chains in atari, and their last liberties."""
     size = int(board.meta[META_SIZE])
     points = on_board_points(size)
     heads = board.head[points]
@@ -193,7 +193,7 @@ def _in_atari(board: Board) -> NDArray[np.bool_]:
 
 
 def _apply_proofs(board: Board, ownership_black: np.ndarray, suicide: bool) -> None:
-    """Overwrite what Benson's theorem proves: unconditional life and what it surrounds."""
+    """Overwrite ownership that Benson's theorem proves: pass-alive chains and the regions they enclose."""
     proven = np.zeros(len(ownership_black), np.uint8)
     for color, value in ((BLACK, 1.0), (WHITE, -1.0)):
         pass_alive(board, color, proven, suicide)
@@ -201,7 +201,7 @@ def _apply_proofs(board: Board, ownership_black: np.ndarray, suicide: bool) -> N
 
 
 def points_that_capture(board: Board, dead: list[int], color: int) -> list[int]:
-    """Empty points beside dead stones of the opponent's, where capturing them goes on."""
+    """Empty points adjacent to the opponent's dead stones, where a move leads to their capture."""
     stride, enemy = int(board.meta[META_STRIDE]), other(color)
     beside = {
         point + step
@@ -214,10 +214,10 @@ def points_that_capture(board: Board, dead: list[int], color: int) -> list[int]:
 
 
 def chains_with(status: str, position: Position, dead: list[int], all_alive: bool = False) -> list[list[int]]:
-    """The chains of a position that are ``alive``, ``dead`` or in ``seki``, each as its points.
+    """The chains of a position that are ``alive``, ``dead`` or in ``seki``, each as a list of points.
 
     Args:
-        all_alive: none is dead or in seki, as where the rules count every stone on the board.
+        all_alive: the rules count all stones as alive.
     Raises:
         ValueError: "syntax error": no such status.
     """

@@ -1,8 +1,15 @@
-"""The choice of one move: what to search for, and afterwards whether a pass is better.
+"""The choice of one move: searches, passes, resignation.
 
-A :class:`MovePlan` lists the searches that the player runs within the move's time, and decides when their reports are
-there. It knows the position and an estimate of its end; clocks, resignation and the game itself stay with
-:mod:`engine.play.player`, the questions about passing with :mod:`engine.play.passing`.
+A :class:`MovePlan` lists the searches that the player runs within the move's time, and decides from their reports
+whether a pass is better. Clocks and the game itself stay with :mod:`engine.play.player`. The search alone cannot value
+a pass that ends the game, since the score depends on dead stones:
+
+* a settled game is ended by passing; the side behind passes only when its search sees no hope either. Under strict area
+  rules (no friendly pass) dead stones of the opponent's count as alive until they are captured; if they would cost a
+  win or a draw, they are captured first;
+* after the opponent's pass, a pass ends the game. Unless the game is surely won whatever happens to the open points,
+  and no dead stones count for the opponent, the best other move is searched, and played if it promises more;
+* no pass before the board has filled.
 """
 
 import math
@@ -10,38 +17,45 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from engine.config import PlayOptions
 from engine.go.game import Game
-from engine.go.geometry import PASS, on_board_points, other
+from engine.go.geometry import PASS, WHITE, on_board_points, other
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, play_move, with_capacity
+from engine.go.rules import RULE_FRIENDLY_PASS
 from engine.play.backend import Backend
-from engine.play.life_and_death import EndEstimate, estimate_end
+from engine.play.life_and_death import EndEstimate, estimate_end, points_that_capture
 from engine.play.move_time import WHOLE, Part
-from engine.play.passing import captures, is_finished, is_lost, knows_passing, must_capture
-from engine.play.score import WIDE_OPEN
-from engine.search.endings import is_full
+from engine.play.score import WIDE_OPEN, is_area, is_strict
+from engine.search.endings import is_near_end
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
 from engine.search.report import Report
 
 HOPELESS = -0.9
-"""An open game may be ended by the side that is behind where its search values every other move less than this."""
+"""The side behind ends an open game if its search values every other move below this."""
 LONGEST_GAME = 2.0
-"""Moves, as a share of the board's points, after which the side that is behind no longer keeps a game open."""
+"""Moves, as a share of the board's points, after which the side behind ends an open game"""
 WORSE = 0.1
-"""How far below the value of ending the game playing on must be to be given up, and a capture below that of the best
-move; the search is no surer than that."""
+"""Difference in value by which playing on must be worse than ending the game, and a capture worse than the best move;
+smaller differences are within the search's error"""
 FEW_ROLLOUTS = 8
-"""Where values are rollouts' alone, this many drawn ones are added to them before a game is given up."""
+"""Draws added to the values of a search by rollouts alone, before a game is given up"""
 COSTLY = 1.5
-"""Points that a move may cost before passing is better: more than one stone in one's own territory."""
+"""Points that a move may cost before passing is better: more than one stone in one's own territory"""
 CAPTURE_SHARE = 0.5
-"""Share of a move's time and visits for the search that a capture is held against"""
+"""Share of a move's time and visits for the search with which a capture is compared"""
 SETTLED_A_MOVE = 24
-"""Open points that a move may settle: after an estimate the next one waits until all could be settled. In 14 games of
-9-dans on 19x19, 270 points are open at move 105, and one or two fewer with each move until the last borders close."""
+"""Open points that one move may settle: the next estimate waits until all could be settled. In 14 games of 9-dans on
+19x19, 270 points are open at move 105, and each move settles one or two until the last borders close."""
+LOST = -0.5
+"""A settled game is lost if the search's value is below this."""
+SETTLED_VISITS = 32
+"""Visits with which the estimate "settled, and lost" enters the value: a search of a few visits is too noisy."""
 
 
 def shrunk_value(value: float, report: Report) -> float:
-    """A value of a search, nearer to a draw where it rests on few rollouts: one alone is 1 or -1."""
+    """A search's value, shrunk towards a draw if it rests on few rollouts, whose results are 1 or -1."""
     return value if report.has_values else value * report.visits / (report.visits + FEW_ROLLOUTS)
 
 
@@ -49,16 +63,16 @@ def is_endgame(position: Position, cleanup: bool, can_wait: bool) -> bool:
     """Whether a plan needs an estimate of the game's end.
 
     Args:
-        cleanup: as for :meth:`engine.play.player.Player.genmove`.
-        can_wait: skip the estimate as long as neither side has passed.
+        cleanup: as for :class:`MovePlan`.
+        can_wait: no estimate is needed before the first pass.
     """
-    return cleanup or position.meta[META_PASSES] > 0 or (is_full(position) and not can_wait)
+    return cleanup or position.meta[META_PASSES] > 0 or (is_near_end(position) and not can_wait)
 
 
 def unsearched_move(game: Game, color: int, moves: MoveFilter) -> int:
-    """A pass or, where the filter has none, the first point that it has and the rules allow.
+    """A pass or, if the filter excludes it, the first allowed legal point.
 
-    No search looks at the fill of an own eye, which can be all that a filter leaves.
+    No search plays a fill of an own eye, which can be the only move that a filter allows.
     """
     if moves.allows(color, PASS):
         return PASS
@@ -72,23 +86,23 @@ class PlannedSearch:
 
     moves: MoveFilter
     part: Part = WHOLE
-    """of what the move may take"""
+    """share of the move's time and visits"""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """How a plan ends."""
+    """The outcome of a plan."""
 
     report: Report | None
-    """the search whose move is played; None where nothing had to be searched for"""
+    """the search whose move is played; None if no search was needed"""
     passes: bool
     """a pass is better than that move"""
     value_stm: float
-    """what the colour may expect, -1 to 1: of the search, or of the pass where ending the game is worth more"""
+    """value for the side to move, -1 to 1: the search's, or that of ending the game if it is larger"""
 
 
 class MovePlan:
-    """How one colour chooses one move."""
+    """The searches for one move, and the decision from their reports."""
 
     def __init__(
         self,
@@ -103,43 +117,44 @@ class MovePlan:
 
         Args:
             position: the game's, with the colour to move.
-            estimate: of the position's end, where :func:`is_endgame` wants it.
-            moves: what the caller lets choose from; without a pass, another move is played as long as one is legal.
-            cleanup: as for :meth:`engine.play.player.Player.genmove`.
+            estimate: of the position's end, if :func:`is_endgame` needs it.
+            moves: the caller's filter; if it excludes the pass, another move is played while one is legal.
+            cleanup: the players disagreed about dead stones: capture the opponent's before a pass, whatever the rules.
         """
         self._game, self._position, self._estimate, self._backend = game, position, estimate, backend
         self._color = int(position.meta[META_TO_MOVE])
         self._targets = self._capture_targets(cleanup)
         self._may_pass = moves.allows(self._color, PASS) and self._targets is None
         self.searches = tuple(PlannedSearch(moves & one.moves, one.part) for one in self._searches())
-        """to be run in this order; none = pass at once"""
+        """to be run in this order; empty = pass at once"""
 
     def _searches(self) -> tuple[PlannedSearch, ...]:
-        """The searches, before what the caller lets choose from."""
+        """The searches, without the caller's filter."""
         position, estimate, no_pass = self._position, self._estimate, without(self._color, [PASS])
         if self._may_pass and estimate is not None and is_finished(position, estimate):
             return ()
         if self._targets:
             first, second = Part(0.0, CAPTURE_SHARE), Part(CAPTURE_SHARE, 1.0)
             return PlannedSearch(no_pass, first), PlannedSearch(only(self._color, self._targets), second)
-        self._pass_is_searched = self._may_pass and (estimate is not None or is_full(position))
+        self._pass_is_searched = self._may_pass and (estimate is not None or is_near_end(position))
         self._pass_is_searched &= knows_passing(position)
         return (PlannedSearch(EVERY_MOVE if self._pass_is_searched else no_pass),)
 
     def decide(self, reports: Sequence[Report], deadline_s: float = math.inf) -> Decision:
-        """The outcome of the plan's searches, whose reports come in their order.
+        """The outcome of the plan's searches.
 
         Args:
+            reports: one for each search, in their order.
             deadline_s: ``time.perf_counter`` after which no more rollouts are played.
         """
         if not reports:
-            assert self._estimate is not None, "only an estimate makes a pass without a search"
+            assert self._estimate is not None, "only an estimate decides on a pass without a search"
             return Decision(None, True, self._estimate.value_of_ending(self._color))
         if self._targets:
             report = self._better(*reports)
         else:
             report = reports[0]
-            may_end = self._may_pass and self._position.meta[META_PASSES] > 0 and is_full(self._position)
+            may_end = self._may_pass and self._position.meta[META_PASSES] > 0 and is_near_end(self._position)
             if may_end and not self._pass_is_searched and self._ending_is_better(report, deadline_s):
                 return self._decision(report, passes=True)
         is_given_up = self._may_pass and is_lost(self._position, self._estimate, report)
@@ -154,7 +169,7 @@ class MovePlan:
         return Decision(report, passes, value)
 
     def _capture_targets(self, cleanup: bool) -> list[int] | None:
-        """Moves towards capturing the opponent's dead stones where that has to be done first; else None."""
+        """Moves that lead to the capture of dead stones which must be captured before a pass; else None."""
         estimate, board = self._estimate, self._position.board
         if estimate is None:
             return None
@@ -164,14 +179,14 @@ class MovePlan:
         return None
 
     def _better(self, free: Report, capture: Report) -> Report:
-        """The search for a capture, unless a capture costs the game, as in a seki: then that for any move."""
+        """The report of the search for a capture, unless a capture costs the game, as in a seki: then the free one."""
         if not (capture.moves and free.moves):
             return free if free.moves else capture
         doubt = 0.0 if free.has_values and capture.has_values else 2.0 / math.sqrt(min(capture.visits, free.visits))
         return free if capture.value_stm < free.value_stm - WORSE - doubt else capture
 
     def _ending_is_better(self, report: Report, deadline_s: float) -> bool:
-        """Whether to end a game that is not settled: playing on would lose it, or cost points by the same count."""
+        """Whether to end an unsettled game: playing on would lose it, or cost points by the same estimate."""
         color, game, estimate = self._color, self._game, self._estimate
         if not report.moves or estimate is None:
             return not report.moves
@@ -188,3 +203,85 @@ class MovePlan:
         now = estimate_end(self._position, None, tables, middle_s)
         then = estimate_end(after, None, tables, deadline_s)
         return then.lead(color) < now.lead(color) - COSTLY
+
+
+def is_finished(position: Position, estimate: EndEstimate) -> bool:
+    """Whether the side to move may pass without a search."""
+    color = int(position.meta[META_TO_MOVE])
+    if must_capture(position, estimate):
+        return False
+    if estimate.is_settled and estimate.lead(color) >= 0:
+        return True
+    return not is_strict(position) and position.meta[META_PASSES] > 0 and estimate.surely_won(color)
+
+
+def must_capture(position: Position, estimate: EndEstimate) -> bool:
+    """Whether uncaptured dead stones of the opponent's cost the side to move a win or a draw."""
+    color = int(position.meta[META_TO_MOVE])
+    return is_strict(position) and bool(np.sign(estimate.lead(color)) > np.sign(estimate.strict_lead(color)))
+
+
+def knows_passing(position: Position) -> bool:
+    """Whether the search scores a pass as a referee would.
+
+    It does while a pass does not end the game, and under strict area rules, which count all stones as alive. Under
+    territory rules rollouts estimate dead stones, which is accurate enough once the board has filled.
+    """
+    if position.meta[META_PASSES] == 0:
+        return True
+    if is_area(position):
+        return not position.rules[RULE_FRIENDLY_PASS]
+    return is_near_end(position)
+
+
+def is_lost(position: Position, estimate: EndEstimate | None, report: Report) -> bool:
+    """Whether a settled game is lost and the search sees no way to reopen it."""
+    if estimate is None or not estimate.is_settled or not is_near_end(position):
+        return False
+    if estimate.lead(int(position.meta[META_TO_MOVE])) >= 0:
+        return False
+    value = (report.visits * report.value_stm - SETTLED_VISITS) / (report.visits + SETTLED_VISITS)
+    return value < LOST
+
+
+def captures(game: Game, estimate: EndEstimate, color: int) -> list[int]:
+    """Legal moves that lead to the capture of the opponent's dead stones."""
+    points = points_that_capture(game.position.board, estimate.dead, color)
+    return [point for point in points if game.is_legal(color, point)]
+
+
+RESIGN_AFTER = 0.2
+"""Moves before which no side resigns, as a share of the board's points: 72 on 19x19"""
+RESIGN_AFTER_A_STONE = 0.1
+"""Addition to ``RESIGN_AFTER`` for each handicap stone that the player has given, up to ``RESIGN_LATEST`` in all"""
+RESIGN_LATEST = 0.6
+
+
+class Resignation:
+    """Resigns after a number of consecutive hopeless moves of a colour, but not in the opening.
+
+    Moves are recognised by their positions, since clients replay a game, some before each move. Threads: one caller.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[int, tuple[int, int, int, int]] = {}
+        """by colour: consecutive hopeless moves, including and without the latest move; number of moves played before
+        that move, and the superko key of its position"""
+
+    def is_due(self, game: Game, color: int, value_stm: float, options: PlayOptions) -> bool:
+        """Record the value of a colour's next move; returns whether the colour should resign instead.
+
+        Args:
+            value_stm: -1 to 1 for the colour.
+            options: ``resign_below`` and ``resign_count``.
+        """
+        count, before, n_moves, key = self._latest.get(color, (0, 0, 0, 0))
+        if n_moves > game.n_moves or int(game.position.hashes[n_moves]) != key:
+            before = 0  # Another game, or moves were undone.
+        elif n_moves < game.n_moves:
+            before = count
+        count = before + 1 if value_stm < options.resign_below else 0
+        self._latest[color] = count, before, game.n_moves, int(game.position.hashes[game.n_moves])
+        given = game.handicap if color == WHITE else 0
+        earliest = min(RESIGN_AFTER + RESIGN_AFTER_A_STONE * given, RESIGN_LATEST) * game.size**2
+        return count >= options.resign_count and game.n_moves >= earliest

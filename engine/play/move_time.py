@@ -1,7 +1,7 @@
-"""The time of one move: how much of it each step of choosing the move may take.
+"""The division of one move's time among its steps.
 
-A move has up to three steps: the estimate of the game's end, one or two searches, and, where the network does not
-answer in time, a search by rollouts in the place of the network's.
+A move has up to three steps: an estimate of the game's end, one or two searches, and, if the network does not answer in
+time, a fallback search by rollouts.
 """
 
 import math
@@ -14,20 +14,20 @@ from engine.inference.server import InferenceServer
 from engine.search.stoppers import SearchLimits
 
 RUSHED_S = 0.15
-"""With less than this for a move, nothing is estimated that can wait: it would take half of it."""
+"""With less time than this, a move skips an optional estimate of the game's end, which would take half of it."""
 AT_ONCE_S = 0.01
-"""With less than this a move is the policy's first choice, or the best of a tree that was kept."""
+"""With less time than this, a search ends after one visit: the policy's first choice, or the best of a kept tree."""
 NETWORK_SHARE, ESTIMATE_SHARE = 0.25, 0.4
-"""Most of a move's time after which the network is no longer asked about the end of the game, and after which no more
-rollouts are played to it: on a busy machine these take as long."""
+"""Deadlines, as shares of a move's time, of the network's ownership and of the rollouts in an estimate of the end; on a
+busy machine both take that long"""
 FIRST_SHARE = 0.8
-"""Most of a move's time that the first evaluation is waited for; what is left is for rollouts in its place."""
+"""Longest wait for the root's evaluation, as a share of a move's time; the rest is for the fallback search"""
 HOPELESS_SHARE = 0.1
-"""The same where it is not expected in time"""
+"""The same if the evaluation is not expected in time"""
 
 
 class Part(NamedTuple):
-    """What one of a move's searches may take of its time and visits: from one share of them to another."""
+    """A search's part of the move's time and visits, as shares from ``begin`` to ``end``."""
 
     begin: float
     end: float
@@ -37,26 +37,26 @@ WHOLE = Part(0.0, 1.0)
 
 
 class MoveTime:
-    """What is left of a move's limits. Threads: the one that chooses the move."""
+    """The remaining limits of a move. Threads: the one that chooses the move."""
 
     def __init__(
         self, limits: SearchLimits, started_s: float, interrupted: threading.Event, server: InferenceServer | None
     ) -> None:
-        """A move has begun.
+        """Start the time of a move.
 
         Args:
-            limits: of the whole move.
-            started_s: ``time.perf_counter`` from when on its time is counted.
-            interrupted: no more time is to be taken once it is set.
-            server: evaluates positions; None = there is no network to wait for.
+            limits: limits of the whole move.
+            started_s: ``time.perf_counter`` at the start of the move's time.
+            interrupted: once it is set, the move takes no more time.
+            server: evaluates positions; None = no network.
         """
         self._limits, self._started_s, self._interrupted, self._server = limits, started_s, interrupted, server
         self.reserve_s = 0.0
-        """for what comes after the searches"""
+        """time kept for estimates after the searches"""
 
     @property
     def used_s(self) -> float:
-        """Seconds since the move has begun."""
+        """Seconds since the start of the move."""
         return time.perf_counter() - self._started_s
 
     @property
@@ -65,13 +65,13 @@ class MoveTime:
         return self._limits.longest_s - self.used_s if self._limits.longest_s else math.inf
 
     def deadline_s(self, share: float) -> float:
-        """``time.perf_counter`` after some share of what is left of the target; infinite without a limit of time."""
+        """``time.perf_counter`` after a share of the remaining target time; infinite without a time limit."""
         if not self._limits.longest_s:
             return math.inf
         return time.perf_counter() + share * max(0.0, self._limits.soft_s - self.used_s)
 
     def limits(self, part: Part = WHOLE) -> SearchLimits:
-        """The limits of a search that begins now; time that earlier ones have left is its own, visits are not."""
+        """The limits of a search that starts now; it gets the unused time of earlier searches, but not their visits."""
         whole, used_s = self._limits, self.used_s + self.reserve_s
         visits = max(1, int(whole.visits * (part.end - part.begin))) if whole.visits else 0
         hard_s = whole.longest_s * part.end - used_s if whole.longest_s else 0.0
@@ -85,7 +85,7 @@ class MoveTime:
         return replace(whole, visits=visits, soft_s=soft_s, hard_s=hard_s, first_s=first_s, interrupt=self._interrupted)
 
     def _first_s(self, soft_s: float, hard_s: float) -> float:
-        """How long the first evaluation of a search with these limits is waited for; 0 = there is none."""
+        """Longest wait for the root's evaluation in a search with these limits; 0 = no network."""
         if self._server is None:
             return 0.0
         expected = self._server.positions_until(time.perf_counter() + FIRST_SHARE * hard_s) > 0

@@ -1,20 +1,20 @@
-"""What a front end drives: one game, its search and its clock, and when to resign.
+"""The player behind a front end: one game, its search, its clock, pondering, analysis and scoring.
 
-Start at :meth:`Player.genmove`. What is searched for, and when a pass is better, a plan of
-:mod:`engine.play.move_plan` says.
+The main entry is :meth:`Player.genmove`; :mod:`engine.play.move_plan` decides on searches and passes.
 
-An analysis is a search without a limit of time (:func:`analyze`): its tree is there for the move or the analysis that
-comes next. It ends with an interruption; a tree that has reached the limit of memory is only reported on from then on.
+An analysis (:func:`analyze`) is a search without a time limit that ends with an interruption; the next move or analysis
+continues its tree. Once the tree has reached its memory limit, the analysis repeats its last report.
 """
 
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from engine.config import PlayOptions, SearchOptions
-from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES
+from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacity
 from engine.go.scoring import result_text
@@ -25,10 +25,9 @@ from engine.play.clock import Budget, move_limits
 from engine.play.factory import Loader, for_play
 from engine.play.game_session import RESIGN, GameSession, Purpose
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
-from engine.play.move_plan import SETTLED_A_MOVE, MovePlan, is_endgame, unsearched_move
+from engine.play.move_plan import SETTLED_A_MOVE, MovePlan, Resignation, is_endgame, unsearched_move
 from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, WHOLE, MoveTime, Part
 from engine.play.pondering import Ponder
-from engine.play.resignation import Resignation
 from engine.play.score import Score, root_ending, score, strict_end
 from engine.search.choosing import choose
 from engine.search.endings import RootEnding
@@ -39,19 +38,19 @@ from engine.search.stoppers import SearchLimits
 from weights import NetworkPath
 
 WARM_UP = SearchLimits(visits=8)
-STAND_IN_WAIT_S = 0.25
-"""How often it is asked whether rollouts can choose a move by now"""
+FALLBACK_WAIT_S = 0.25
+"""Interval of checks whether the fallback's kernels are compiled"""
 UNSEEN_S = 0.02
-"""Of a move's time, what passes before its command is read and after it is answered; an account of our own without it
-was half a second behind the referee's after 40 moves on a busy machine."""
+"""Time of a move before its command is read and after its answer is written; without it, our account of the clock was
+half a second behind the referee's after 40 moves on a busy machine."""
 FINAL_S = 10.0
-"""Time for the network's part of an estimate of the game's end that no clock limits"""
+"""Time for the network's ownership in an estimate of the game's end without a clock"""
 
 
 class Player(GameSession):
     """One player of one game at a time.
 
-    Threads: one caller, but for :meth:`interrupt`, which any thread may call.
+    Threads: one caller, except for methods that say "any".
     """
 
     def __init__(
@@ -69,30 +68,30 @@ class Player(GameSession):
         """Load the network and set up the board.
 
         Args:
-            search_options: a seed of 0 stands for a random one.
+            search_options: seed 0 = a random seed.
             network, device, load: as for :func:`engine.play.factory.load_parts`.
-            size: of the board at first, or the nearest one that the network plays.
-            any_size: play without the network on boards it does not play, instead of refusing them.
+            size: first board size, or the nearest one that the network plays.
+            any_size: play board sizes that the network does not play without it, instead of refusing them.
         Raises:
             ValueError: network, device, rules or komi cannot be used; one clear line.
         """
         self.options, self.search_options = play_options, search_options.seeded()
         self.last_genmove_report: Report | None = None
-        """what the search for the latest move found; None where the move needed none"""
+        """report of the search for the latest move; None if the move needed no search"""
         self.network_path = network
         self._backend = Backend(for_play(self.search_options, play_options), network, device, load)
         super().__init__(size, rules, komi, play_options.lag, None if any_size else self._backend.sizes)
         self.interrupted = threading.Event()
-        """set while nothing may take time; :meth:`interrupt` and :meth:`resume` change it"""
+        """set from :meth:`interrupt` to :meth:`resume`: searches end at once"""
         self._answered_s = 0.0
-        """when the latest move was chosen"""
-        self._said: tuple[int, int, float] | None = None
-        """colour, point and seconds of a move that was chosen but not played; None = another one, or none"""
-        self.stand_in_loaded = threading.Event()
-        """unset while what replaces a late network is being compiled elsewhere; who does that clears and sets it"""
-        self.stand_in_loaded.set()
+        """``time.perf_counter`` when the latest move was chosen"""
+        self._proposed: tuple[int, int, float] | None = None
+        """colour, point and seconds of the latest move if it was proposed and not played yet"""
+        self.fallback_loaded = threading.Event()
+        """unset while another thread compiles the kernels of the fallback search; that thread clears and sets it"""
+        self.fallback_loaded.set()
         self._unsettled_until = 0
-        """moves of the game before which it is not looked whether it has come to its end"""
+        """number of moves before which the game's end is not estimated"""
         self._random = np.random.default_rng(self.search_options.seed)
         self._resignation = Resignation()
         self._backend.fit(self.game.size)
@@ -101,20 +100,20 @@ class Player(GameSession):
 
     @property
     def server(self) -> InferenceServer | None:
-        """What evaluates positions for the network; None while none plays."""
+        """The inference server; None without a network for the current board size."""
         return self._backend.server
 
     def _make_search(self) -> None:
-        """A search without a tree."""
+        """Make a search without a tree, and its pondering."""
         self._search = self._backend.new_search()
         self.ponder = Ponder(self._search)
         """the search in the opponent's time; stopped before the game changes"""
 
     def configure(self, play: PlayOptions, search: SearchOptions) -> None:
-        """Play with other options from the next move on; the tree is kept unless they are options of the search.
+        """Set the options of the next moves; the tree is kept unless search options change.
 
         Raises:
-            ValueError: an option that cannot change any more; all stay as they are.
+            ValueError: an option that cannot change any more; all options stay unchanged.
         """
         self.ponder.stop()
         search = search.seeded()
@@ -126,7 +125,7 @@ class Player(GameSession):
         self.options, self.search_options = play, search
 
     def _replace_search(self) -> None:
-        """Search the game's position anew, with all that is new compiled before a clock runs."""
+        """Replace the search after a change of options or board size, and warm it up before a clock runs."""
         self._search.close()
         self._make_search()
         self._search.set_position(self.game.position)
@@ -144,28 +143,28 @@ class Player(GameSession):
         self._backend.close()
 
     def interrupt(self) -> None:
-        """End the search in progress, or the next one at its start, until :meth:`resume`. Threads: any."""
+        """Stop the search in progress, and following ones at their start, until :meth:`resume`. Threads: any."""
         self.interrupted.set()
         self._search.stop()
 
     def resume(self) -> None:
-        """Let searches take their time again. Threads: any."""
+        """End an interruption. Threads: any."""
         self.interrupted.clear()
 
     def _before_change(self) -> None:
-        self._said = None
+        self._proposed = None
         self.ponder.stop()
 
     def play(self, color: int, point: int) -> None:
-        """Play a move; one that :meth:`genmove` has just said counts as if it had played it: clock and pondering."""
-        said = self._said
+        """Play a move; if :meth:`genmove` has just proposed it, its time is charged and pondering starts."""
+        proposed = self._proposed
         super().play(color, point)
-        if said is not None and said[:2] == (color, point):
-            self.clock.spend(color, said[2])
-            self._ponder_behind(color, point)
+        if proposed is not None and proposed[:2] == (color, point):
+            self.clock.spend(color, proposed[2])
+            self._ponder_after(color, point)
 
     def take_over(self, session: GameSession) -> None:
-        """Go on with another session's game and clock."""
+        """Continue another session's game and clock."""
         self._before_change()
         self.game, self.clock = session.game, session.clock
         self._fit_search()
@@ -176,7 +175,7 @@ class Player(GameSession):
         self._fit_search()
 
     def _fit_search(self) -> None:
-        """Search by the network if it plays boards of the game's size, else without it."""
+        """Choose the search for the game's board size: with the network if it plays that size."""
         if self._backend.fit(self.game.size):
             self._replace_search()
         self._backend.warm_up(self.game.size)
@@ -194,8 +193,8 @@ class Player(GameSession):
 
         Args:
             watcher, moves: as for :meth:`engine.search.search.Search.run`.
-            asked_s: ``time.perf_counter`` when the move was asked for: from then on a game clock runs, but not before
-                the move before it was chosen; 0 = now.
+            asked_s: ``time.perf_counter`` when the move was requested, from which the clock is charged (but not before
+                the previous move was chosen); 0 = now.
         """
         started_s, clock, cleanup = time.perf_counter(), self._clock_budget(color), purpose is Purpose.CLEAN_UP
         if clock is not None and asked_s:
@@ -204,11 +203,11 @@ class Player(GameSession):
         self._backend.warn_of_komi(self.game.komi)
         position = self._search.set_position(self.position_for(color))
         if self.options.policy_only:
-            self._search.clear()  # What an analysis found is no first choice.
+            self._search.clear()  # A tree kept from an analysis would change the policy's choice.
         move_time = MoveTime(move_limits(self.options, clock), started_s, self.interrupted, self.server)
         is_rushed = clock is not None and move_time.left_s < RUSHED_S
-        # A clock does not wait for kernels that are still being compiled, not even after a pass.
-        is_late = clock is not None and not self.stand_in_loaded.is_set()
+        # With a clock, no estimate while its kernels are still being compiled, not even after a pass.
+        is_late = clock is not None and not self.fallback_loaded.is_set()
         estimate = None
         if not is_late and is_endgame(position, cleanup, is_rushed or self.game.n_moves < self._unsettled_until):
             deadline_s = move_time.deadline_s(ESTIMATE_SHARE)
@@ -217,7 +216,7 @@ class Player(GameSession):
             estimate = estimate_end(position, owners, self._backend.tables(), deadline_s)
             self._unsettled_until = self.game.n_moves + estimate.n_open // SETTLED_A_MOVE
             if position.meta[META_PASSES] > 0:
-                # After a pass the end is estimated twice more when the search is over.
+                # After a pass the end may be estimated twice more after the search.
                 move_time.reserve_s = 2 * (move_time.used_s - before_s)
         plan = MovePlan(self.game, position, estimate, self._backend, moves, cleanup)
         reports = [self._run(position, move_time, one.part, one.moves, watcher) for one in plan.searches]
@@ -234,21 +233,21 @@ class Player(GameSession):
             return RESIGN
         if purpose.plays:
             self.game.play(color, point)
-            self._ponder_behind(color, point)
+            self._ponder_after(color, point)
         elif is_proposed:
-            self._said = color, point, used_s
+            self._proposed = color, point, used_s
         return point
 
     def _draw(self, report: Report) -> int:
-        """The move to play of those that a search found."""
+        """The move to play from a report, drawn at random in the opening if a temperature is set."""
         is_opening = self.game.n_moves < self.options.temperature_moves
         return choose(report, self.options.temperature if is_opening else 0.0, self._random)
 
     def analyze(self, color: int, watcher: Watcher, moves: MoveFilter = EVERY_MOVE) -> None:
-        """Search for a colour, in or out of turn, until interrupted; see :mod:`engine.play.player`.
+        """Analyse the position for a colour, in or out of turn, until interrupted (:func:`analyze`).
 
         Raises:
-            ValueError: the network failed, or does not answer.
+            ValueError: the network failed or does not answer.
         """
         self.ponder.stop()
         noise = self.search_options.wide_root_noise
@@ -268,7 +267,7 @@ class Player(GameSession):
         watcher: Watcher | None,
         ownership: bool = False,
     ) -> Report:
-        """Search a position, which the search has; by rollouts if the network does not answer in time, or fails."""
+        """Search the position set before; by rollouts if the network fails or does not answer in time."""
         try:
             report = self._search.run(move_time.limits(part), moves, watcher, ownership)
         except NetworkFailed as error:
@@ -276,8 +275,8 @@ class Player(GameSession):
             report = self._search.report()
         if report.visits or self.server is None:
             return report
-        while not self.stand_in_loaded.is_set() and not self.interrupted.is_set():
-            # It is still being compiled, which may take longer than the network.
+        while not self.fallback_loaded.is_set() and not self.interrupted.is_set():
+            # The fallback's kernels are still being compiled, which may take longer than the network.
             report = self._wait_for_network(moves, watcher, ownership)
             if report.visits:
                 return report
@@ -286,12 +285,12 @@ class Player(GameSession):
         fallback = self._backend.fallback()
         fallback.set_position(position)
         limits = move_time.limits(part)
-        # What the network did not use of the move's target, it may have used in waiting.
+        # Waiting for the network may have used up the target time.
         limits = replace(limits, soft_s=max(limits.soft_s, (1.0 - FIRST_SHARE) * limits.hard_s), first_s=0.0)
         return fallback.run(limits, moves, watcher, ownership)
 
-    def _ponder_behind(self, color: int, point: int) -> None:
-        """Search on after our own move, but not at the game's end, nor where visits alone are the limit."""
+    def _ponder_after(self, color: int, point: int) -> None:
+        """Ponder after our own move, except at the game's end or with a visit limit alone."""
         options, has_clock = self.options, self._clock_budget(color) is not None
         has_time = has_clock or not options.visits or options.seconds > 0.0 or options.ponder_visits > 0
         is_over = point == PASS or self.game.is_over or self.interrupted.is_set()
@@ -307,24 +306,24 @@ class Player(GameSession):
         return position
 
     def _wait_for_network(self, moves: MoveFilter, watcher: Watcher | None, ownership: bool) -> Report:
-        """Search on for a moment, until there is one visit."""
-        limits = SearchLimits(1, STAND_IN_WAIT_S, STAND_IN_WAIT_S, self.interrupted, first_s=STAND_IN_WAIT_S)
+        """Search for a moment, until the root has one visit."""
+        limits = SearchLimits(1, FALLBACK_WAIT_S, FALLBACK_WAIT_S, self.interrupted, first_s=FALLBACK_WAIT_S)
         try:
             return self._search.run(limits, moves, watcher, ownership)
         except NetworkFailed:
-            self.stand_in_loaded.wait(STAND_IN_WAIT_S)
+            self.fallback_loaded.wait(FALLBACK_WAIT_S)
             return self._search.report()
 
-    def load_stand_in(self) -> None:
-        """Load what chooses moves where the network does not answer in time. Threads: any."""
+    def load_fallback(self) -> None:
+        """Load the fallback search, for a network that does not answer in time. Threads: any."""
         if self.server is not None:
             self._backend.fallback()
-        self.stand_in_loaded.set()
+        self.fallback_loaded.set()
 
     def look(
         self, color: int, visits: int = 0, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None
     ) -> Report:
-        """Search the current position for a colour, ownership too; no visits given = as long as a move may take."""
+        """Search the current position for a colour, with ownership; without ``visits`` within a move's time."""
         started_s, position = time.perf_counter(), self.position_for(color)
         self.ponder.stop()
         self._search.set_position(position)
@@ -333,27 +332,31 @@ class Player(GameSession):
         return self._run(position, move_time, WHOLE, moves, watcher, ownership=True)
 
     def search_anew(self, position: Position, visits: int) -> Report:
-        """Search a position of the game's size, clock aside, from nothing; what ``search.run`` raises goes on."""
+        """Search a position of the game's board size with empty tree and cache, without a clock.
+
+        Raises:
+            NetworkFailed: the network failed or does not answer.
+        """
         self.forget()
         self._search.set_position(position)
         return self._search.run(SearchLimits(visits, interrupt=self.interrupted))
 
     def forget(self) -> None:
-        """Drop the tree and the network's cached results, as if nothing had been searched so far."""
+        """Clear the tree and the result cache."""
         self.ponder.stop()
         self._search.clear()
         self._backend.forget()
 
     def _clock_budget(self, color: int) -> Budget | None:
-        """What the colour's clock gives its next move; None without a clock."""
+        """The clock's budget for a colour's next move; None without a clock."""
         return self.clock.budget(color, self.game.n_moves, self.game.size**2)
 
     def score(self) -> Score:
-        """The current position's score: the rules' count once the game is over, an estimate before."""
+        """The score of the current position: by the rules once the game is over, an estimate before."""
         return score(self.game, self.estimate_end, self._network_lead_black)
 
     def _network_lead_black(self) -> float | None:
-        """Black's lead in points as the network sees the position; None if it gives none."""
+        """Black's lead in points after one visit of the network; None without a score head."""
         if self.server is None or "score" not in self.server.spec.heads:
             return None
         score_stm = self.look(self.game.to_move, visits=1).score_stm
@@ -365,7 +368,7 @@ class Player(GameSession):
         return result_text(self.score().lead_black)
 
     def final_status(self, status: str) -> list[list[int]]:
-        """The chains that are ``alive``, ``dead`` or in ``seki``, each as its points, as the score counts them.
+        """The chains that the score counts as ``alive``, ``dead`` or in ``seki``, each as a list of points.
 
         Raises:
             ValueError: "syntax error": no such status.
@@ -375,20 +378,20 @@ class Player(GameSession):
         return chains_with(status, self.game.position, self.estimate_end().dead)
 
     def estimate_end(self) -> EndEstimate:
-        """Owners, dead stones and score of the current position as if play ended now."""
+        """Estimate ownership, dead stones and score of the current position if play ended now."""
         self.ponder.stop()
         position = self._search.set_position(self.game.position)
         owners = self._network_owners(time.perf_counter() + FINAL_S)
         return estimate_end(position, owners, self._backend.tables())
 
     def _network_owners(self, deadline_s: float) -> np.ndarray | None:
-        """Whose the points of the position that the search has are by the network; None where it has no answer."""
+        """The network's ownership of the search's position, float32[N*N], 1 = Black's; None without an output."""
         return self._search.network_ownership_black(deadline_s, self.interrupted)
 
     def warm_up(self) -> None:
-        """Use everything that the first move uses once, so that compiling and loading fall before the clock starts.
+        """Play some moves, so that kernels are compiled and files loaded before the clock starts.
 
-        The game must be new; it is so again afterwards.
+        The game must be new, and is new again afterwards.
         """
         self._search.warm_up()
         for color in (BLACK, WHITE, BLACK):
@@ -403,7 +406,7 @@ class Player(GameSession):
 
 
 OWNERSHIP_S = 0.1
-"""The longest that an analysis waits for the network's ownership before a report; the next report tries again"""
+"""Longest wait of an analysis for the network's ownership before a report; the next report tries again"""
 
 
 def analyze(
@@ -414,12 +417,13 @@ def analyze(
     wide_root_noise: float = 0.0,
     ending: RootEnding | None = None,
 ) -> None:
-    """Search the position that the search has been given, until interrupted.
+    """Search a search's position and report, until interrupted.
 
     Args:
-        wide_root_noise, ending: as of :meth:`engine.search.search.Search.run`; reports are given the ending.
+        interrupted: ends the analysis once it is set.
+        wide_root_noise, ending: as for :meth:`engine.search.search.Search.run`; reports are corrected by the ending.
     Raises:
-        RuntimeError: the network failed.
+        NetworkFailed: the network failed or does not answer.
     """
     if interrupted.is_set():
         return
@@ -430,19 +434,45 @@ def analyze(
     def ownership() -> np.ndarray | None:
         return search.network_ownership_black(time.perf_counter() + OWNERSHIP_S, interrupted)
 
-    def tell(report: Report) -> None:
-        # After an interruption no more is wanted, though the search still has some leaves to bring home.
+    def on_report(report: Report) -> None:
+        # No report after an interruption, though the search still backs some leaves up.
         if not interrupted.is_set():
             watcher.on_report(with_ending(report))
 
-    # Before the search the evaluations have the network to themselves.
+    # Before the search, when no other evaluation delays these.
     if ending is not None:
         ending.matters(ownership)
 
-    telling = replace(watcher, on_report=tell)
-    limits = SearchLimits(interrupt=interrupted)
-    last = search.run(limits, moves, telling, wide_root_noise=wide_root_noise, ending=ending)
+    limits, watching = SearchLimits(interrupt=interrupted), replace(watcher, on_report=on_report)
+    last = search.run(limits, moves, watching, wide_root_noise=wide_root_noise, ending=ending)
     due_s = time.perf_counter()
     while not interrupted.wait(max(0.0, due_s - time.perf_counter())):
-        tell(last)
+        on_report(last)
         due_s += watcher.interval_s
+
+
+BENCHMARK_POSITIONS = 10
+BENCHMARK_SPACING = 0.03
+"""Moves between two positions of the benchmark, as a share of the board's points: 11 on 19x19"""
+
+
+def benchmark(player: Player, visits: int) -> Iterator[tuple[int, Report]]:
+    """Search positions from the opening into the middle game, each with empty tree and cache.
+
+    The positions are those of a game played by the priors, so they suit every board size. The player's game stays.
+    There are fewer positions after an interruption or at the end of the game.
+
+    Returns:
+        iterator of the number of moves played before a position, and the report.
+    Raises:
+        NetworkFailed: the network failed or does not answer.
+    """
+    game = Game(player.game.size, player.game.rules, player.game.komi)
+    spacing = max(1, round(BENCHMARK_SPACING * game.size**2))
+    for _ in range(BENCHMARK_POSITIONS):
+        yield game.n_moves, player.search_anew(game.position, visits)
+        for _ in range(spacing):
+            moves = player.search_anew(game.position, 1).moves
+            if not moves or game.is_over:
+                return
+            game.play(game.to_move, moves[0].point)

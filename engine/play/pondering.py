@@ -1,7 +1,7 @@
-"""Searching in the opponent's time: a thread that works on the tree until the next command needs it.
+"""Pondering: a thread that searches in the opponent's time until the next command needs the tree.
 
-Pondering is a search like any other, on the position after our move. Whichever answer the opponent chooses, the
-search keeps the subtree behind it (:meth:`engine.search.search.Search.set_position`), so nothing has to be guessed.
+Pondering is an ordinary search of the position after our move. After the opponent's answer the search keeps its subtree
+(:meth:`engine.search.search.Search.set_position`), so no move has to be predicted.
 """
 
 import threading
@@ -13,11 +13,12 @@ from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 
 STOP_AGAIN_S = 0.002
-"""How often a search that is being stopped is told so: it forgets what it was told before it began."""
+"""Interval of repeated stops: a search ignores a stop before its run begins."""
 
 
 class Ponder:
-    """One search's pondering. Threads: one caller; the search is its own between :meth:`start` and :meth:`stop`."""
+    """Pondering with one search. Threads: one caller, which leaves the search alone from :meth:`start` to
+    :meth:`stop`."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -25,12 +26,12 @@ class Ponder:
         self._stopping = threading.Event()
 
     def start(self, position: Position, visits: int, seconds: float) -> None:
-        """Begin; returns at once.
+        """Start to ponder; returns at once.
 
         Args:
-            position: copied here, since the game goes on.
-            visits: end at this number of visits of the root; 0 = no limit.
-            seconds: end after this time.
+            position: copied here, since the game continues.
+            visits: limit on the root's visits; 0 = none.
+            seconds: time limit.
         """
         self.stop()
         self._stopping.clear()
@@ -39,13 +40,13 @@ class Ponder:
         try:
             thread.start()
         except RuntimeError as error:
-            # The move before it has been played, and must be answered.
+            # Without a thread the move, which has been played, must still be answered.
             say_once(f"no pondering: {error}")
             return
         self._thread = thread
 
     def _run(self, position: Position, visits: int, seconds: float) -> None:
-        """The thread. Moving the tree to the new root belongs here: it would delay the answer of our own move."""
+        """The thread. It also advances the tree to the new root, which would delay the answer to the client."""
         self._search.set_position(position)
         if not self._stopping.is_set():
             try:
@@ -54,7 +55,7 @@ class Ponder:
                 say_once(str(error))
 
     def stop(self) -> None:
-        """End and wait for the end, some milliseconds; the tree stays. Without pondering nothing happens."""
+        """Stop pondering, if there is any, and wait for its end, some milliseconds; the tree is kept."""
         if self._thread is None:
             return
         self._stopping.set()

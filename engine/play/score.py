@@ -1,10 +1,9 @@
-"""What a position is worth in points: what the rules count once the game is over, an estimate before.
+"""The score of a position in points: by the rules once the game is over, an estimate before.
 
-* Once both have passed under strict area rules (no friendly pass), the stones on the board as they stand.
-* Else, once both have passed, and while no more than a quarter of the board is open: the count with the stones off that
-  :mod:`engine.play.life_and_death` takes for dead.
-* On a board that is more open than that counting says too little: the network's lead, or, without one, the sum of who
-  probably owns what.
+* After two passes under strict area rules (no friendly pass): all stones on the board count as alive.
+* Otherwise after two passes, or if at most a quarter of the board is open: dead stones are removed as
+  :mod:`engine.play.life_and_death` estimates them.
+* On a more open board: the network's lead, or, without a score head, the sum of the ownership.
 """
 
 from collections.abc import Callable
@@ -15,25 +14,35 @@ import numpy as np
 from engine.go.game import Game
 from engine.go.geometry import PASS
 from engine.go.position import META_N_MOVES, META_PASSES, META_TO_MOVE, Position, play_move, with_capacity
+from engine.go.rules import RULE_FRIENDLY_PASS, RULE_SCORING, SCORING_AREA
 from engine.go.scoring import area_owner, final_score_black, remove_dead
 from engine.play.life_and_death import SURE, EndEstimate, estimate_end, rolled_ownership
-from engine.play.passing import is_strict
 from engine.rollout.policy import Tables
 from engine.search.endings import Ending, RootEnding
 from engine.search.search import Search
 
 WIDE_OPEN = 0.25
-"""Share of the board's points that are open where counting says too little."""
+"""Share of open points above which counting is not meaningful"""
 
 
 class Score(NamedTuple):
-    """Black's lead by the rules in force, and its limits."""
+    """Black's lead by the rules in force, and its bounds."""
 
     lead_black: float
     low_black: float
-    """if White got every point that is in doubt"""
+    """if White gets all doubtful points"""
     high_black: float
-    """if Black got them"""
+    """if Black gets all doubtful points"""
+
+
+def is_area(position: Position) -> bool:
+    """Whether the rules score area, so that a move in one's own area costs nothing."""
+    return bool(position.rules[RULE_SCORING] == SCORING_AREA)
+
+
+def is_strict(position: Position) -> bool:
+    """Whether all stones on the board count as alive once both sides have passed."""
+    return is_area(position) and not position.rules[RULE_FRIENDLY_PASS]
 
 
 def strict_end(game: Game) -> bool:
@@ -42,26 +51,26 @@ def strict_end(game: Game) -> bool:
 
 
 def root_ending(search: Search, position: Position, tables: Callable[[], Tables | None]) -> RootEnding:
-    """What both sides would be given if they passed at a search's position: as :func:`score` says once they have.
+    """The :func:`score` of a search's position if both sides passed there.
 
     Args:
-        position: the one that the search has.
-        tables: gives the rollout policy; None = uniformly random rollouts.
+        position: the search's.
+        tables: returns the rollout policy; None = uniformly random rollouts.
     """
     return RootEnding(position, lambda: _ending(search, position, tables()))
 
 
 def _ending(search: Search, position: Position, tables: Tables | None) -> Ending:
-    # The position that final_score sees: the network sees the passes, and whose turn it is decides over the last dame.
+    # The position of final_score: the network sees the passes, and the side to move decides who gets the last dame.
     ended = with_capacity(position, int(position.meta[META_N_MOVES]) + 2)
     while ended.meta[META_PASSES] < 2:
         play_move(ended, PASS, ended.meta[META_TO_MOVE])
     rollouts = rolled_ownership(ended.board, tables)
     end = estimate_end(ended, search.network_ownership_black(of=ended), tables, rollouts=rollouts)
-    # After two passes a network takes for alive what a move could still kill.
+    # After two passes a network treats stones as alive that a move could still kill.
     now = estimate_end(position, search.network_ownership_black(of=position), tables, rollouts=rollouts)
     if is_strict(position):
-        # Dead stones count until they are captured, and each dame is a point: moves that a pass forgoes.
+        # Capturing dead stones and filling dame gain points here, so the position is settled only without either.
         is_settled = now.is_settled and now.lead_black == now.strict_lead_black
         return Ending(end.strict_lead_black, is_settled, end.ownership_black)
     is_settled = now.n_open == now.n_dame and now.dead == end.dead
@@ -72,8 +81,8 @@ def score(game: Game, estimate_end: Callable[[], EndEstimate], network_lead_blac
     """The score of a game's position.
 
     Args:
-        estimate_end: of the position; called where it is needed.
-        network_lead_black: the network's; None = no network gives it. Called on a wide-open board alone.
+        estimate_end: estimates the position's end; called only if needed.
+        network_lead_black: the network's lead; returns None without a score head. Called only on a wide-open board.
     """
     if strict_end(game):
         return Score(*(float(final_score_black(game.position)),) * 3)
@@ -85,7 +94,7 @@ def score(game: Game, estimate_end: Callable[[], EndEstimate], network_lead_blac
         owners = end.ownership_black.astype(np.float64)
         expected = network_lead_black()
         if expected is None:
-            # What is not yet as it was counted; so a stone that dies costs its point twice, as under territory rules.
+            # The estimate plus the difference between ownership and counted area of every point.
             expected = end.lead_black + float((owners - counted).sum())
         lead += round(expected - lead)
     doubtful = owners[np.abs(end.ownership_black) < SURE] if not end.is_settled else owners[:0]

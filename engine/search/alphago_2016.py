@@ -1,10 +1,9 @@
-"""What only the AlphaGo of 2016 does, and only if it is asked to: mechanisms for a network that answers late.
+"""Optional mechanisms of the AlphaGo of 2016, for networks that are slow compared with rollouts.
 
-Its network needed some milliseconds a position, so a leaf was opened at once with the tree policy's priors as
-placeholders, its rollout was backed up before the network's value, and the network was asked about a leaf only after a
-number of rollouts, which followed the network's load. Virtual losses lay on rollouts, and rollouts replied as the tree
-had found best. Today's networks answer in less time than a rollout takes; the mechanisms are here for those who study
-them, or run a large network on a slow device.
+Its network needed some milliseconds a position. So a leaf was expanded at once with the tree policy's priors as
+placeholders, its rollout was backed up before the network's value, and a leaf was evaluated only after a number of
+rollouts, which followed the network's load. Virtual losses applied to rollouts, and rollouts used the tree's best
+replies. Today's networks are faster than a rollout; the mechanisms serve studies, or large networks on slow devices.
 
 Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 2016, Methods,
 "Searching with policy and value networks" and "Asynchronous policy and value MCTS (APV-MCTS)".
@@ -21,24 +20,24 @@ from engine.search.values import node_value
 from engine.system.jit import kernel
 
 MOST_ROLLOUTS = 1000
-"""The network is asked about a leaf after this number of rollouts at the latest, whatever its load."""
+"""Rollouts after which a leaf is evaluated by the network, whatever its load"""
 
 
 class Mechanisms(NamedTuple):
-    """Which of them a search uses."""
+    """The mechanisms that a search uses."""
 
     placeholder_priors: bool
-    """leaves open with the tree policy's priors while the network evaluates them"""
+    """leaves are expanded with the tree policy's priors while the network evaluates them"""
     async_values: bool
-    """rollouts are backed up before the network's values are there"""
+    """rollouts are backed up before the network's values"""
     adaptive_expansion: bool
     """``Tuning.expand_after`` follows the network's load"""
     reply_probability: float
-    """probability with which a rollout looks for a last good reply first"""
+    """probability that a rollout tries a last good reply first"""
 
 
 def mechanisms(options: SearchOptions, has_network: bool, has_patterns: bool) -> Mechanisms:
-    """The mechanisms that the options ask for, as far as there are a network, patterns and rollouts to use them."""
+    """The mechanisms that the options enable, if the search has the network, patterns and rollouts they need."""
     mixes = has_network and options.rollout_weight > 0.0
     placeholders = options.placeholder_priors and has_network and has_patterns
     return Mechanisms(
@@ -50,16 +49,16 @@ def mechanisms(options: SearchOptions, has_network: bool, has_patterns: bool) ->
 
 
 def adapted(tuning: Tuning, is_idle: bool) -> Tuning:
-    """A tuning that asks the network about more leaves while it is idle, about fewer while requests wait."""
+    """The tuning with ``expand_after`` lowered while the network is idle, raised while requests wait."""
     rollouts = max(0, tuning.expand_after - 1) if is_idle else min(MOST_ROLLOUTS, tuning.expand_after + 1)
     return tuning._replace(expand_after=rollouts)
 
 
 @kernel
-def open_with_placeholders(tree, batch, count, weight):
-    """Open those of the first ``count`` leaves that the network was asked about, with the priors of the batch.
+def expand_with_placeholders(tree, batch, count, weight):
+    """Expand those of the first ``count`` leaves that await the network, with the batch's priors.
 
-    Until the network answers such a node is worth what its parent is. The root waits: it is searched once known.
+    Until the network answers, such a node has its parent's value. The root is not expanded early.
 
     Args:
         weight: lambda.

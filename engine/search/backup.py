@@ -1,4 +1,4 @@
-"""Expansion and backup: what a batch of leaves has learnt, carried into the tree. Threads: the tree's lock is held."""
+"""Expansion and backup of a batch of evaluated leaves. Threads: the tree's lock is held."""
 
 from engine.search.leaves import FINISHED, KNOWN, NEW, ROLLED, ROLLOUT_BACKED_UP
 from engine.search.selection import unmark_path
@@ -20,7 +20,7 @@ from engine.system.jit import kernel
 
 @kernel
 def release(tree, batch, count):
-    """Give up the first ``count`` leaves of a batch without a result."""
+    """Release the first ``count`` leaves of a batch without results."""
     for i in range(count):
         if batch.kind[i] not in (KNOWN, ROLLED):
             leaf = batch.leaf[i]
@@ -37,7 +37,7 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
 
     Args:
         weight: lambda.
-        adds_value, adds_rollout: which sides these leaves have results for.
+        adds_value, adds_rollout: whether the leaves have network values, and rollout results.
     """
     for i in range(count):
         kind = batch.kind[i]
@@ -59,7 +59,7 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
 
 @kernel
 def _leaf_value(batch, i, weight, gives_value, gives_rollout):
-    """What row i's leaf is worth to its side to move, network and rollout mixed."""
+    """Value of row i's leaf for its side to move, network and rollout mixed."""
     if gives_value and gives_rollout:
         return (1.0 - weight) * batch.value[i] + weight * batch.rollout[i]
     return float(batch.value[i]) if gives_value else float(batch.rollout[i])
@@ -67,7 +67,7 @@ def _leaf_value(batch, i, weight, gives_value, gives_rollout):
 
 @kernel
 def _expand(tree, batch, i, result):
-    """Give a leaf its value and, unless the game ends there, its moves."""
+    """Store a leaf's value and, unless the game has ended there, its moves."""
     node = batch.leaf[i]
     tree.value[node] = result
     tree.lead[node] = batch.lead[i]
@@ -83,7 +83,7 @@ def _expand(tree, batch, i, result):
 
 @kernel
 def back_up_path(tree, batch, i, adds_value, adds_rollout):
-    """Add row i's results along its path; values change sides here and in :func:`_note_result`, nowhere else."""
+    """Add row i's results along its path; only here and in :func:`_note_result` values change sign."""
     sign = 1.0
     for d in range(batch.depth[i] - 1, -1, -1):
         sign = -sign
@@ -98,7 +98,7 @@ def back_up_path(tree, batch, i, adds_value, adds_rollout):
 
 @kernel
 def _note_result(tree, batch, i, result):
-    """Add what every visit counts once along row i's path: the squared result and the lead."""
+    """Add the squared result and the lead of a visit along row i's path."""
     square, lead = result * result, float(batch.lead[i])
     for d in range(batch.depth[i] - 1, -1, -1):
         lead = -lead

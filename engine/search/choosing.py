@@ -1,6 +1,6 @@
-"""Choosing at the root: the move to play from a search's report, and the root's priors before a search.
+"""The root: choice of the move to play from a search's report, and changes of the priors before a search.
 
-Priors get Dirichlet noise for variety, or the mean over all symmetries for exactness.
+Dirichlet noise makes games differ; the mean of the priors over all symmetries makes them more exact.
 """
 
 import math
@@ -16,7 +16,7 @@ from engine.search.root_targets import read_priors, write_priors
 from engine.search.tree import META_ROOT, Tree, replace_priors
 
 CONCENTRATION = 0.03 * 361
-"""Sum of the parameters of the Dirichlet noise: AlphaGo Zero's 0.03 for each move of the empty board (Methods)"""
+"""Sum of the Dirichlet distribution's parameters: AlphaGo Zero's 0.03 for each move of the empty board (Methods)"""
 
 
 def add_dirichlet_noise(tree: Tree, share: float, rng: np.random.Generator) -> None:
@@ -34,10 +34,10 @@ def add_dirichlet_noise(tree: Tree, share: float, rng: np.random.Generator) -> N
 
 
 def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temperature: float) -> None:
-    """Give the moves of the root, which must be expanded, their priors anew.
+    """Replace the priors of the root, which must be expanded.
 
     Args:
-        position: at the root.
+        position: the root's.
         policy: float32[N*N + 1], logits in policy order.
     Threads: the tree's lock is held.
     """
@@ -50,17 +50,17 @@ def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temp
 
 
 LCB_SHARE = 0.15
-"""Moves with fewer visits than this share of the most visited one's are not chosen for their bound."""
+"""Least visits, as a share of the most visited move's, of a move that its lower confidence bound may make the best"""
 
 
 def best_first(moves: list[MoveReport], move_choice: str) -> list[MoveReport]:
-    """Moves in the order in which they would be played.
+    """Moves sorted by preference, the best first.
 
     Args:
         move_choice: "visits": the most visited first (ties: the better value, then the larger prior); "lcb": the best
             lower confidence bound among moves with enough visits, then the others.
     Raises:
-        ValueError: another choice.
+        ValueError: unknown ``move_choice``.
     """
     if move_choice not in ("visits", "lcb"):
         raise no_branch("move_choice", move_choice)
@@ -79,8 +79,8 @@ def choose(report: Report, temperature: float = 0.0, rng: np.random.Generator | 
     """The point to play.
 
     Args:
-        temperature: 0 plays the report's first move; above, a move is drawn with probability proportional to
-            visits ** (1 / temperature), or to priors before any visit.
+        temperature: 0 = the report's first move; above 0, a move is drawn with probability proportional to
+            visits ** (1 / temperature), or priors ** (1 / temperature) if no move has a visit.
         rng: needed for a temperature above 0.
     Raises:
         ValueError: the report holds no move.
@@ -92,6 +92,6 @@ def choose(report: Report, temperature: float = 0.0, rng: np.random.Generator | 
     weights = np.array([move.visits for move in report.moves], np.float64)
     if not weights.any():
         weights = np.array([move.prior for move in report.moves], np.float64)
-    # Relative to the largest, so that small temperatures do not overflow.
+    # Divided by the largest, so that small temperatures do not overflow.
     weights = (weights / weights.max()) ** (1.0 / temperature)
     return report.moves[int(rng.choice(len(weights), p=weights / weights.sum()))].point

@@ -1,16 +1,16 @@
-"""What ending the game at the root is worth in an analysis: the count that ``final_score`` gives.
+"""The value of ending the game at the root of an analysis: the score that ``final_score`` returns.
 
-In play two passes are scored by the stones as they stand, or under territory rules by a few rollouts, which makes a
-pass safe. In an analysis they are worth the agreed count, dead stones off. It takes as long as dozens of evaluations,
-so it is made at most once a run, and only where it matters:
+In play two passes are scored with all stones alive, or under territory rules by a few rollouts, which makes a pass
+safe. In an analysis they are worth the final score, dead stones removed. Computing it takes as long as dozens of
+evaluations, so it is done at most once a run, and only if it matters:
 
-* in the tree, a leaf behind passes alone where the game is over has the count as its result;
-* in the report, a root where the game is over has it as its value;
-* and if the root is settled (neither side gains by another move), so has the root, and the pass. A network's lead in
-  such positions is off by a point or two, sometimes by ten, so a search contradicts the count only where its lead moves
-  away from the network's own lead by more than :func:`_tolerance`, as after a pass that lets a group die, and the
-  winner is not certain anyway;
-* a root where one pass ends the game has at least the count as its value, settled or not.
+* in the tree, the final score is the result of a finished game whose path from the root consists of passes;
+* in the report, it is the value of a root where the game is over;
+* if the root is settled (neither side gains by another move), it is the value of the root and of the pass. A network's
+  lead in such positions is off by a point or two, sometimes by ten. So a search contradicts the final score only if its
+  lead differs from the network's own lead by more than :func:`_tolerance`, as after a pass that lets a group die, and
+  its value does not make the winner certain;
+* if one pass ends the game, the root's value is at least that of the final score, settled or not.
 """
 
 import threading
@@ -28,41 +28,41 @@ from engine.search.leaves import FINISHED, Batch
 from engine.search.report import MoveReport, Report
 
 ENDGAME_FILL = 0.3
-"""Share of the board that holds stones before a game can be at its end"""
+"""Least share of the board's points with stones at the end of a game"""
 DOUBTFUL, DOUBTFUL_SHARE = 0.5, 0.08
-"""A position may be settled where at most this share of its points is owned with less certainty than this"""
+"""A position may be settled if at most ``DOUBTFUL_SHARE`` of its points have an ownership below ``DOUBTFUL``."""
 CERTAIN = 0.96
-"""A value that is this far from 0 says who wins."""
+"""Least distance from 0 of a value that makes the winner certain"""
 CONTRADICTION, CONTRADICTION_SHARE = 4.0, 0.5
-"""Points, and a share of the error of the network's own lead: where that is large, so are its differences' errors"""
+"""Points, and share of the error of the network's own lead, by which a lead may differ (:func:`_tolerance`)"""
 
 
 class Ending(NamedTuple):
-    """The count of a position, as if both sides passed there."""
+    """The final score of a position if both sides pass there."""
 
     lead_black: float
-    """in points, komi counted"""
+    """in points, including komi"""
     is_settled: bool
     """neither side gains by another move"""
     ownership_black: np.ndarray
     """float32[N*N] in policy order, 1 = Black's"""
 
 
-def is_full(position: Position) -> bool:
-    """Whether the board has filled enough for the game to be at its end."""
+def is_near_end(position: Position) -> bool:
+    """Whether enough of the board is filled for the game to be near its end."""
     board = position.board
     return bool(1.0 - int(board.meta[META_N_EMPTY]) / int(board.meta[META_SIZE]) ** 2 >= ENDGAME_FILL)
 
 
 class RootEnding:
-    """The count of a root, made when it is first asked for. Threads: any."""
+    """The final score of a root, computed when it is first needed. Threads: any."""
 
     def __init__(self, root: Position, count: Callable[[], Ending]) -> None:
-        """Nothing is counted yet.
+        """Nothing is computed yet.
 
         Args:
             root: only read.
-            count: counts it.
+            count: computes the root's final score.
         """
         self._root, self._count = root, count
         self._found: Ending | None = None
@@ -72,7 +72,7 @@ class RootEnding:
 
     @property
     def counted(self) -> Ending:
-        """The count."""
+        """The final score."""
         with self._counting:
             if self._found is None:
                 self._found = self._count()
@@ -80,27 +80,27 @@ class RootEnding:
 
     @property
     def lead_stm(self) -> float:
-        """The count for the side to move at the root."""
+        """The final score for the side to move at the root."""
         return self.counted.lead_black * (1.0 if self._root.meta[META_TO_MOVE] == BLACK else -1.0)
 
     def matters(self, network_ownership: Callable[[], NDArray[np.float32] | None]) -> bool:
-        """Whether a report of the root needs the count; False while the network's ownership is not known.
+        """Whether a report of the root needs the final score; False while the network's ownership is unknown.
 
         Args:
-            network_ownership: gives float32[N*N], of either side, or None where it is not known; called until it is,
-                and only on boards that are full enough, since it may cost evaluations.
+            network_ownership: returns float32[N*N], of either side, or None if it is unknown; called until it is known,
+                and only near the end of a game, since it may cost evaluations.
         """
         if self._passes > 0:
             return True
-        if self._matters is None and is_full(self._root) and (owners := network_ownership()) is not None:
+        if self._matters is None and is_near_end(self._root) and (owners := network_ownership()) is not None:
             self._matters = bool(np.count_nonzero(np.abs(owners) < DOUBTFUL) <= DOUBTFUL_SHARE * owners.size)
         return bool(self._matters)
 
     def score_leaves(self, batch: Batch, count: int, owners: NDArray[np.float32] | None = None) -> None:
-        """Write the count into the leaves of a batch where the game is over behind passes alone.
+        """Write the final score into the leaves of a batch where the game is over after passes alone.
 
         Args:
-            owners: float32[K, N*N], the leaves' ownership, 1 = Black's; that of these leaves is overwritten.
+            owners: float32[K, N*N], the leaves' ownership, 1 = Black's; overwritten for these leaves.
         """
         ended = (batch.kind[:count] == FINISHED) & (batch.depth[:count] <= 2)
         for i in np.flatnonzero(ended).tolist():
@@ -113,7 +113,7 @@ class RootEnding:
                     owners[i] = self.counted.ownership_black
 
     def applied(self, report: Report) -> Report:
-        """A report of the root with the count in it."""
+        """A report of the root, corrected by the final score."""
         counted, value = self.lead_stm, float(np.sign(self.lead_stm))
         if self._passes >= 2:
             return replace(report, value_stm=value, score_stm=None if report.score_stm is None else counted)
@@ -125,11 +125,11 @@ class RootEnding:
         return replace(report, value_stm=max(report.value_stm, value), score_stm=score)
 
     def _applied_to_settled(self, report: Report, score: float, error: float) -> Report:
-        """A report of a settled root.
+        """A report of a settled root, corrected.
 
         Args:
             score: the search's lead, for the side to move.
-            error: of the network's own lead.
+            error: the network's own lead less the final score.
         """
         counted = self.lead_stm
         is_counted = self._agrees(report.value_stm) or abs(score - error - counted) <= _tolerance(error)
@@ -142,7 +142,7 @@ class RootEnding:
         """A move of a settled root: it gains nothing, and a pass loses nothing, unless the search contradicts that.
 
         Args:
-            is_counted: the search does not contradict the count of the root.
+            is_counted: the search does not contradict the root's final score.
         """
         if move.score_stm is None or move.visits == 0:
             return move
@@ -156,10 +156,10 @@ class RootEnding:
         return replace(move, score_stm=lead)
 
     def _agrees(self, value_stm: float) -> bool:
-        """Whether a search is as sure of the winner as the count: then it gives points away, and its lead wanders."""
+        """Whether a value makes the final score's winner certain; a search that wins gives points away."""
         return value_stm * float(np.sign(self.lead_stm)) >= CERTAIN
 
 
 def _tolerance(error: float) -> float:
-    """Points by which a search's lead may move away from the network's own before it contradicts the count."""
+    """Points by which a search's lead may differ from the network's own before it contradicts the final score."""
     return CONTRADICTION + CONTRADICTION_SHARE * abs(error)

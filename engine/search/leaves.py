@@ -1,12 +1,12 @@
-"""The batch of leaves that one worker has in flight, and their evaluation: finished games, cache, network, rollouts.
+"""A batch of leaves in flight, and their evaluation: finished games, cache, network, rollouts.
 
-A batch has one row a leaf. :func:`engine.search.selection.select` fills the path, the kernels here the position at its
-end, and :func:`engine.search.backup.complete` carries the result into the tree. Nothing here touches the tree, so no
-lock is held; a worker replays each leaf's path on its own position.
+A batch has one row a leaf. :func:`engine.search.selection.select` writes the path, the kernels here the position at its
+end, and :func:`engine.search.backup.complete` backs the result up. Nothing here touches the tree, so no lock is held; a
+worker replays each leaf's path on its own position.
 
 The root is always playable, even after two passes; below it a game is over after two passes in a row. Under area
-scoring the stones as they stand then decide, which is what makes a pass with the opponent's dead stones still on the
-board safe or not. Under territory scoring dead stones would have to be agreed upon: :func:`score_finished_territory`
+scoring the board is then scored with all stones alive, so the search sees whether a pass is safe while dead stones of
+the opponent's stand. Under territory scoring the players would agree on dead stones: :func:`score_finished_territory`
 estimates them by rollouts.
 
 A leaf's moves are its legal moves, superko included, and the pass. Left out are fills of an own single-point eye
@@ -50,77 +50,76 @@ MAX_DEPTH = 512
 """Moves below the root that a path may hold; a node that deep is not searched further."""
 
 NEW, KNOWN, FINISHED, UNSCORED, ROLLED, ROLLOUT_BACKED_UP = range(6)
-"""What a leaf is: to be evaluated; valued in the tree already; game over, scored; game over, dead stones unknown;
-to be rolled out and nothing else; to be evaluated, its rollout being backed up already."""
+"""Kinds of leaves: unevaluated; evaluated before; game over, scored; game over, dead stones unknown; unevaluated, for a
+rollout alone; unevaluated, its rollout backed up already"""
 
 
 class Batch(NamedTuple):
-    """K leaves; A = N*N + 1 policy entries, B = K where values are corrected, else 0."""
+    """K leaves; A = N*N + 1 policy entries, B = K with value bias correction, else 0."""
 
     node: Annotated[np.ndarray, "int32[K, MAX_DEPTH]"]
-    """nodes of the path, the root first, the leaf not among them"""
+    """nodes of the path from the root to the leaf's parent"""
     edge_index: Annotated[np.ndarray, "int16[K, MAX_DEPTH]"]
-    """which of that node's edges was chosen"""
+    """index of the path's edge among the edges of each node"""
     move: Annotated[np.ndarray, "int16[K, MAX_DEPTH]"]
-    """and the point it plays"""
+    """point played by each edge of the path"""
     depth: Annotated[np.ndarray, "int32[K]"]
     """edges of the path"""
     leaf: Annotated[np.ndarray, "int32[K]"]
-    """the node at its end"""
+    """the node at the end of the path"""
     kind: Annotated[np.ndarray, "uint8[K]"]
     """NEW, KNOWN, FINISHED, UNSCORED, ROLLED or ROLLOUT_BACKED_UP"""
     captured: Annotated[np.ndarray, "int16[K]"]
-    """stones that the last move of the path captured"""
+    """stones captured by the last move of the path"""
     request_row: Annotated[np.ndarray, "int32[K]"]
-    """row of the evaluation request, -1 if none was needed"""
+    """slot of the evaluation request; -1 without evaluation"""
     bucket_key: Annotated[np.ndarray, "uint64[B]"]
-    """where values are corrected, key of the positions that the network errs about alike
-    (:mod:`engine.search.value_bias`); else empty"""
+    """key of the value bias bucket (:mod:`engine.search.value_bias`)"""
     cache_key: Annotated[np.ndarray, "uint64[K]"]
-    """key of the result cache"""
+    """key in the result cache"""
     symmetry: Annotated[np.ndarray, "uint8[K]"]
-    """the symmetry in which the network sees the position"""
+    """symmetry under which the network sees the position"""
     n_listed: Annotated[np.ndarray, "int32[K]"]
-    """moves the leaf's node will have"""
+    """number of the leaf's moves"""
     listed: Annotated[np.ndarray, "uint16[K, A]"]
-    """these moves' policy indices"""
+    """policy indices of the leaf's moves"""
     prior_codes: Annotated[np.ndarray, "uint16[K, A]"]
-    """their priors, by policy index (see :mod:`engine.search.priors`)"""
+    """prior codes by policy index (:mod:`engine.search.priors`)"""
     logits: Annotated[np.ndarray, "float32[K, A]"]
-    """the network's move logits, back in the position's own orientation, policy order"""
+    """the network's move logits in policy order, symmetry undone"""
     value: Annotated[np.ndarray, "float32[K]"]
     """network value or exact result, -1 to 1 for the side to move at the leaf"""
     rollout: Annotated[np.ndarray, "float32[K]"]
-    """rollout or exact result, likewise"""
+    """rollout or exact result, -1 to 1 for the side to move at the leaf"""
     lead: Annotated[np.ndarray, "float32[K]"]
-    """lead in points, likewise; 0 where nothing estimates it"""
+    """lead in points of the side to move at the leaf; 0 if unknown"""
     scratch: Annotated[np.ndarray, "float32[2, A]"]
-    """working memory of the ranking"""
+    """working memory of :func:`engine.search.priors.rank`"""
 
 
 def new_batch(size: int, capacity: int, corrects: bool = False) -> Batch:
-    """Room for ``capacity`` leaves on boards of one size.
+    """A batch for ``capacity`` leaves on one board size.
 
     Args:
-        corrects: in a tree that corrects values (:mod:`engine.search.value_bias`).
+        corrects: with value bias correction (:mod:`engine.search.value_bias`).
     """
     lengths = {"K": capacity, "A": size * size + 1, "B": capacity if corrects else 0}
     return allocate(Batch, **lengths)
 
 
 FINISHED_ROLLOUTS, FINISHED_UNIFORM_ROLLOUTS = 16, 32
-"""Rollouts by the learnt policy, or uniformly random ones, that decide which stones are dead at the end of a game under
-territory scoring: two milliseconds on 19x19. Of 400 scored games between 9-dans the first find the winner of 95%, the
-second that of 92%, where :mod:`engine.play.life_and_death` with many times as many finds that of 96%."""
+"""Rollouts, by the rollout policy or uniformly random, that estimate dead stones at the end of a game under territory
+scoring; they take two milliseconds on 19x19. In 400 scored games between 9-dans the rollout policy finds 95% of the
+winners, uniform rollouts 92%; :mod:`engine.play.life_and_death` with many more rollouts finds 96%."""
 FINISHED_CERTAINTY = 0.1
-"""A chain is dead there if its mean owner is the opponent with this certainty."""
+"""A chain is dead at the end of such a game if its mean ownership is the opponent's by at least this."""
 UNCONSIDERED = -9.0
 """Logit of the pass and of moves that the tree policy does not consider"""
 
 
 @inlined_kernel
 def replay(root, position, batch, i):
-    """Make ``position`` the one at leaf i; returns the stones that the last move captured, 0 at the root."""
+    """Set ``position`` to that of leaf i; returns the stones captured by the last move, 0 at the root."""
     copy_position(position, root)
     color, captured = root.meta[META_TO_MOVE], 0
     for d in range(batch.depth[i]):
@@ -131,7 +130,7 @@ def replay(root, position, batch, i):
 
 @kernel
 def _saves_chain(board, point, color):
-    """Whether a chain of the colour beside the point is in atari."""
+    """Whether a chain of the colour next to the point is in atari."""
     stride = board.meta[META_STRIDE]
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         if board.color[neighbour] == color and board.libs[board.head[neighbour]] == 1:
@@ -141,7 +140,7 @@ def _saves_chain(board, point, color):
 
 @kernel
 def list_moves(position, listed):
-    """Write the moves a search considers for the side to move, the pass last; returns their number.
+    """Write the moves of a node, for the side to move, the pass last; returns their number.
 
     Args:
         listed: uint16[N*N + 1]: overwritten with their policy indices, in order.
@@ -170,8 +169,8 @@ def _sign(lead):
 
 
 @inlined_kernel
-def _open_leaf(root, position, batch, i):
-    """Replay leaf i and list its moves; False where that is not needed. A finished game is scored instead."""
+def _prepare_leaf(root, position, batch, i):
+    """Replay leaf i, then list its moves or score a finished game; False if it needs no evaluation."""
     batch.captured[i] = replay(root, position, batch, i)
     if len(batch.bucket_key) > 0:
         batch.bucket_key[i] = bucket_key(position)
@@ -180,7 +179,7 @@ def _open_leaf(root, position, batch, i):
             batch.kind[i] = UNSCORED
         else:
             lead = final_score_black(position)
-            finish_leaf(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)
+            set_exact_result(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)
         return False
     if batch.kind[i] == ROLLED:
         return False
@@ -189,8 +188,8 @@ def _open_leaf(root, position, batch, i):
 
 
 @kernel
-def finish_leaf(batch, i, lead_stm):
-    """Give leaf i the exact result of a finished game."""
+def set_exact_result(batch, i, lead_stm):
+    """Write the exact result of a finished game for leaf i."""
     batch.kind[i] = FINISHED
     batch.value[i] = _sign(lead_stm)
     batch.rollout[i] = batch.value[i]
@@ -199,7 +198,7 @@ def finish_leaf(batch, i, lead_stm):
 
 @kernel
 def prepare(root, position, batch, count):
-    """Open the new leaves of a batch that no network will see.
+    """Prepare the new leaves of a batch in a search without network and patterns.
 
     Args:
         root: :class:`engine.go.position.Position` at the root, only read.
@@ -207,28 +206,28 @@ def prepare(root, position, batch, count):
     """
     for i in range(count):
         if batch.kind[i] == NEW:
-            _open_leaf(root, position, batch, i)
+            _prepare_leaf(root, position, batch, i)
 
 
 @kernel
 def prepare_by_patterns(root, position, batch, count, moves, numbers, theta):
-    """Open the new leaves of a batch and write the tree policy's logits for their moves.
+    """Prepare the new leaves of a batch and write the tree policy's logits for their moves.
 
-    The pass, and moves that the policy does not consider (own eyes filled to save a chain), get little.
+    The pass, and moves that the policy does not consider (fills of own eyes that save a chain), get ``UNCONSIDERED``.
 
     Args:
         root, position: as for :func:`prepare`.
         moves: :class:`engine.rollout.softmax.Candidates`, the worker's own.
-        numbers, theta: of the tree policy.
+        numbers, theta: the tree policy's tables and weights.
     """
     for i in range(count):
-        if batch.kind[i] == NEW and _open_leaf(root, position, batch, i):
+        if batch.kind[i] == NEW and _prepare_leaf(root, position, batch, i):
             _tree_policy_logits(position, batch, i, moves, numbers, theta)
 
 
 @kernel
 def _tree_policy_logits(position, batch, i, moves, numbers, theta):
-    """Write the tree policy's logits for leaf i, whose position this is."""
+    """Write the tree policy's logits for leaf i, after its replay on ``position``."""
     size, played = position.board.meta[META_SIZE], position.meta[META_N_MOVES]
     all_states(position.board, moves.cell)
     moves.last[LAST_MOVE] = position.moves[played - 1] if played > 0 else PASS
@@ -245,9 +244,9 @@ def _tree_policy_logits(position, batch, i, moves, numbers, theta):
 
 @kernel
 def tree_policy_priors(root, position, batch, count, moves, numbers, theta):
-    """Rank the moves of the leaves that the network was asked about by the tree policy.
+    """Write the tree policy's priors for the leaves that await the network.
 
-    These priors hold until the network answers (:mod:`engine.search.alphago_2016`), or for good if it has no policy.
+    They are placeholders (:mod:`engine.search.alphago_2016`), or final if the network has no policy.
 
     Args:
         root, position, moves, numbers, theta: as for :func:`prepare_by_patterns`.
@@ -261,17 +260,16 @@ def tree_policy_priors(root, position, batch, count, moves, numbers, theta):
 
 @kernel
 def prepare_for_network(root, position, batch, count, cache, scratch, seed, random_symmetry, planes, globals_):
-    """Open the new leaves of a batch, look them up in the cache and encode the misses.
+    """Prepare the new leaves of a batch, look them up in the cache and encode the misses.
 
-    The symmetry a position is shown under is drawn from its key and the seed: as good as random, and the same
-    whenever and by whomever the position is evaluated.
+    The symmetry of a position is a hash of its key and the seed, so it is the same in every worker and every search.
 
     Args:
         root, position: as for :func:`prepare`.
         scratch: the encoder's working memory, the worker's own.
         seed: uint64.
-        random_symmetry: False = always the symmetry 0.
-        planes, globals_: slots of the request, filled from the first on.
+        random_symmetry: False = always symmetry 0.
+        planes, globals_: slots of the request, overwritten from the first one on.
     Returns:
         int: slots filled.
     """
@@ -282,7 +280,7 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, rand
         if batch.kind[i] not in (NEW, ROLLED):
             continue
         batch.lead[i] = 0.0
-        if not _open_leaf(root, position, batch, i):
+        if not _prepare_leaf(root, position, batch, i):
             continue
         key = encoders.cache_key(position, scratch)
         batch.cache_key[i] = key
@@ -301,16 +299,16 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, rand
 
 @kernel
 def begin_rollout(position):
-    """What the lead of a rollout from a position starts from; see :func:`end_rollout`."""
+    """Term of a rollout's lead that depends on its first position; see :func:`end_rollout`."""
     return -white_komi(position) if position.rules[RULE_SCORING] == SCORING_TERRITORY else 0.0
 
 
 @kernel
 def end_rollout(position, lead):
-    """Black's lead in points after a rollout, now played out; ``lead`` is from :func:`begin_rollout`.
+    """Black's lead in points at the end of a rollout; ``lead`` is from :func:`begin_rollout`.
 
-    Under territory scoring the area of the played-out board is counted, less what area gains over territory up to
-    the start of the rollout; from there on both sides play alike.
+    Under territory scoring the lead is that of area, less the difference between area and territory scoring at the
+    start of the rollout, after which both sides play equally many stones.
     """
     territory = position.rules[RULE_SCORING] == SCORING_TERRITORY
     return lead + (area_lead_black(position.board) if territory else final_score_black(position))
@@ -318,7 +316,7 @@ def end_rollout(position, lead):
 
 @kernel
 def _enter_rollout(position, batch, i, color, lead, gives_score):
-    """Write the result of the rollout of leaf i, now played out, where ``color`` was to move."""
+    """Write the result of leaf i's rollout, at whose start ``color`` was to move; ``position`` is at its end."""
     lead = end_rollout(position, lead)
     if color != BLACK:
         lead = -lead
@@ -331,9 +329,9 @@ def _enter_rollout(position, batch, i, color, lead, gives_score):
 def roll_out_by_policy(
     root, position, batch, count, state, gives_score, weights, tables, replies, reply_probability, cell
 ):
-    """Play every new leaf of a batch out by the rollout policy; see :func:`roll_out`.
+    """Play a rollout by the rollout policy from every new leaf of a batch; see :func:`roll_out`.
 
-    On the way to the leaf, the moves with the largest prior are remembered as last good replies.
+    Moves of the path that have the largest prior of their node are stored as last good replies.
 
     Args:
         weights, tables, replies, reply_probability: as for :func:`engine.rollout.policy.play_out_by_policy`.
@@ -360,12 +358,12 @@ def roll_out_by_policy(
 
 @kernel
 def roll_out(root, position, batch, count, state, gives_score):
-    """Play every new leaf of a batch out once by uniformly random moves; writes ``rollout`` and perhaps ``lead``.
+    """Play a uniformly random rollout from every new leaf of a batch; writes ``rollout`` and perhaps ``lead``.
 
     Args:
         root, position: as for :func:`prepare`.
         state: uint64[4], the worker's random state.
-        gives_score: write ``lead``; otherwise it is left to the network.
+        gives_score: write ``lead``, since the network has no score head.
     """
     for i in range(count):
         if batch.kind[i] not in (NEW, ROLLED):
@@ -381,13 +379,13 @@ def roll_out(root, position, batch, count, state, gives_score):
 def take_results(batch, count, symmetries, policy, value, score, gives_policy, gives_score, cache):
     """Copy the network's outputs for the misses of a batch, symmetry undone, and store them in the cache.
 
-    What the batch holds is what the cache would give, so that the same tree grows from either.
+    Logits are rounded as the cache rounds them, so that hits and misses grow the same tree.
 
     Args:
         symmetries: int16[8, N*N + 1]: :func:`engine.features.symmetry.symmetry_table`.
         policy, value, score: output slots of the request.
-        gives_policy: the network has a policy; otherwise ``batch.logits`` stay as they are.
-        gives_score: the network has a score head; otherwise ``batch.lead`` stays as it is.
+        gives_policy: the network has a policy; otherwise ``batch.logits`` stay unchanged.
+        gives_score: the network has a score head; otherwise ``batch.lead`` stays unchanged.
     """
     moves = symmetries.shape[1]
     for i in range(count):
@@ -422,7 +420,7 @@ def _rank(batch, i, temperature):
 
 @kernel
 def shuffle_moves(batch, count, state):
-    """Give the moves of every new leaf equal priors: without a network none comes first."""
+    """Write equal priors for the moves of every new leaf, their order random."""
     for i in range(count):
         if batch.kind[i] == NEW:
             rank_evenly(batch.listed[i], batch.n_listed[i], state, batch.prior_codes[i])
@@ -431,13 +429,13 @@ def shuffle_moves(batch, count, state):
 def score_finished_territory(
     root: Position, position: Position, batch: Batch, count: int, tables: Tables | None, seed: int
 ) -> None:
-    """Score the finished games of a batch whose dead stones are unknown, by the ownership that rollouts find.
+    """Score the finished games of a batch whose dead stones are unknown, by the ownership of rollouts.
 
-    Rare (two passes in the tree under territory scoring) and slow, some milliseconds each; the result is kept in
-    the tree, so each such node is scored once.
+    Rare (two passes in the tree under territory scoring) and slow, some milliseconds each; each such node is scored
+    once, since the tree stores the result.
 
     Args:
-        tables: of the rollout policy; None = uniformly random rollouts.
+        tables: the rollout policy's; None = uniformly random rollouts.
     """
     rollouts = FINISHED_ROLLOUTS if tables else FINISHED_UNIFORM_ROLLOUTS
     for i in np.flatnonzero(batch.kind[:count] == UNSCORED):
@@ -445,4 +443,4 @@ def score_finished_territory(
         ownership = rollout_ownership(position.board, tables, rollouts, seed)
         dead = dead_points(position.board, ownership, FINISHED_CERTAINTY)
         lead = score_with_dame_filled(remove_dead(position, dead))
-        finish_leaf(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)
+        set_exact_result(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)

@@ -1,4 +1,4 @@
-"""Which moves a search may choose: by colour and point, down to a depth."""
+"""Move filters: the moves that a search may choose, by colour and point, down to a depth."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,28 +13,28 @@ from engine.search.tree import META_ROOT, META_ROOT_VISITS, Tree, edge_visits
 
 @dataclass(frozen=True)
 class Restriction:
-    """Points that one colour leaves out, or, if ``is_exclusive``, the only ones it may choose."""
+    """Points that one colour may not choose, or, if ``is_exclusive``, the only points it may choose."""
 
     color: int
     points: frozenset[int]
-    """PASS may be one of them"""
+    """may contain PASS"""
     depth: int = 1
-    """how many moves ahead, 1 or more; 1 = at the root alone"""
+    """moves from the root down to which it holds, 1 or more; 1 = at the root alone"""
     is_exclusive: bool = False
 
 
 @dataclass(frozen=True)
 class MoveFilter:
-    """Restrictions that all hold. Below the root a pass may always be chosen: there must be a move."""
+    """Restrictions that all hold. Below the root a pass is always allowed, so that every node has a move."""
 
     restrictions: tuple[Restriction, ...] = ()
 
     def __and__(self, other: "MoveFilter") -> "MoveFilter":
-        """What both filters leave."""
+        """The filter of the moves that both allow."""
         return MoveFilter(self.restrictions + other.restrictions)
 
     def allows(self, color: int, point: int) -> bool:
-        """Whether the colour may choose the point at the root."""
+        """Whether a colour may choose a point at the root."""
         return all(one.color != color or (point in one.points) == one.is_exclusive for one in self.restrictions)
 
     def table(self, size: int, color: int) -> NDArray[np.uint8]:
@@ -43,7 +43,7 @@ class MoveFilter:
         Args:
             color: to move at the root.
         Returns:
-            uint8[D, L] by depth and point of the padded board, 1 = may be chosen; D is 1 or more, deeper all may.
+            uint8[D, L] by depth and point of the padded board, 1 = allowed; D is 1 or more, deeper all are allowed.
         """
         depths = min(MAX_DEPTH, max((one.depth for one in self.restrictions), default=1))
         table = np.ones((depths, cell_count(size)), np.uint8)
@@ -58,22 +58,23 @@ class MoveFilter:
 
 
 EVERY_MOVE = MoveFilter()
-OF_VISITS = 256
-"""So few visits of moves that are left out now say nothing wrong of the root; a long analysis has some of the pass"""
+TOLERATED_VISITS = 1 / 256
+"""Share of the root's visits that excluded moves may have before they bias its value; a long analysis has such visits
+of the pass"""
 
 
 def only(color: int, points: Iterable[int], depth: int = 1) -> MoveFilter:
-    """The colour chooses among these points."""
+    """The filter that allows a colour these points alone."""
     return MoveFilter((Restriction(color, frozenset(points), depth, is_exclusive=True),))
 
 
 def without(color: int, points: Iterable[int], depth: int = 1) -> MoveFilter:
-    """The colour leaves these points out."""
+    """The filter that forbids a colour these points."""
     return MoveFilter((Restriction(color, frozenset(points), depth),))
 
 
 def has_excluded_visits(tree: Tree, move_filter: NDArray[np.uint8]) -> bool:
-    """Whether an earlier search gave root moves that the filter leaves out more than one visit of ``OF_VISITS``.
+    """Whether root moves that the filter excludes have more than ``TOLERATED_VISITS`` of the root's visits.
 
     Args:
         move_filter: uint8[L] by point, the filter's row of the root.
@@ -81,4 +82,4 @@ def has_excluded_visits(tree: Tree, move_filter: NDArray[np.uint8]) -> bool:
     root = int(tree.meta[META_ROOT])
     first, count = int(tree.first_edge[root]), int(tree.n_edges[root])
     excluded = sum(edge_visits(tree, e) for e in range(first, first + count) if not move_filter[tree.move[e]])
-    return bool(OF_VISITS * excluded > tree.meta[META_ROOT_VISITS])
+    return bool(excluded > TOLERATED_VISITS * tree.meta[META_ROOT_VISITS])

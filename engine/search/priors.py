@@ -1,8 +1,8 @@
 """Priors: from a network's logits to the two-byte codes of a node's moves that have no edge yet.
 
-Nearly all nodes stay leaves, and of the others only a few moves are ever selected. So moves are neither sorted nor
-listed: a node keeps one code for each policy index and knows its likeliest move without an edge; when that is selected,
-a pass over the row finds the next one. All of it is whole-array loops that compilers turn into vector code.
+Most nodes stay leaves, and of the others only a few moves are ever selected. So moves are neither sorted nor listed: a
+node stores one code for each policy index and its likeliest move without an edge. When that move gets an edge, a pass
+over the row finds the next one. All loops run over whole arrays, so that compilers vectorise them.
 """
 
 import math
@@ -14,7 +14,7 @@ from engine.system.jit import inlined_kernel, kernel
 
 HALF = np.float32(0.5)
 LOWEST = np.float32(-87.0)
-"""e to this power is still a normal float32."""
+"""Smallest exponent whose power of e is a normal float32"""
 LOG2_E = np.float32(1.0 / math.log(2.0))
 MANTISSA_BITS, EXPONENT_BIAS = np.int32(23), np.int32(127)
 C0, C1, C2, C3, C4, C5 = map(
@@ -25,7 +25,7 @@ C0, C1, C2, C3, C4, C5 = map(
 
 @inlined_kernel
 def exponential(x):
-    """e ** x for float32 x up to 0, as exact as float32 is; arithmetic alone, so vectorised and everywhere the same."""
+    """e ** x for float32 x up to 0, to float32 precision; vectorised arithmetic, the same on every machine."""
     y = max(x, LOWEST) * LOG2_E
     whole = np.floor(y)
     f = y - whole
@@ -35,7 +35,7 @@ def exponential(x):
 
 @kernel
 def _sum(values, n):
-    """Sum of float32 values, in several lanes so that no addition waits for the one before."""
+    """Sum of the first n float32 values, in four accumulators so that additions overlap."""
     a = b = c = d = 0.0
     i = 0
     while i + 4 <= n:
@@ -52,7 +52,7 @@ def _sum(values, n):
 
 @kernel
 def _largest(values, n):
-    """Largest of float32 values, likewise; n > 0."""
+    """Largest of the first n float32 values, in four accumulators; n > 0."""
     a = b = c = d = values[0]
     i = 1
     while i + 4 <= n:
@@ -75,7 +75,7 @@ def rank(listed, n, logits, temperature, surprise, likelihood, codes):
         listed: uint16[>= n]: policy indices of the moves.
         logits: float32[N*N + 1], policy order.
         surprise, likelihood: float32[>= n], overwritten.
-        codes: uint16[N*N + 1], overwritten: as :mod:`engine.search.priors` keeps priors.
+        codes: uint16[N*N + 1], overwritten: prior codes.
     """
     for j in range(n):
         surprise[j] = logits[listed[j]]
@@ -94,9 +94,10 @@ def rank(listed, n, logits, temperature, surprise, likelihood, codes):
 
 @kernel
 def rank_evenly(listed, n, state, codes):
-    """Give the listed moves equal priors, but for a trifle at random that puts none first by its place.
+    """Write equal priors for the listed moves, with random jitter that decides their order.
 
     Args:
+        listed, n, codes: as for :func:`rank`.
         state: uint64[4], random state.
     """
     surprise = math.log(n)
@@ -108,12 +109,12 @@ def rank_evenly(listed, n, state, codes):
 CODES_PER_NAT = 2048.0
 """A prior's code is -ln(prior) in steps of 1/2048: 0.02% precise, down to e^-32."""
 GONE = 65535
-"""In place of a code: not a move here, or one that has been chosen"""
+"""In place of a code: no move, or a move that has an edge"""
 LAST_CODE = 65534.0
 JITTER = 16
-"""Equal priors are told apart by up to this many steps, less than 1%, where no move is to come first by its place."""
+"""Random steps, less than 1%, by which equal priors differ"""
 NO_MOVE = np.uint32(0xFFFFFFFF)
-"""What is the likeliest before there are moves"""
+"""Result of :func:`likeliest` without moves"""
 INDEX_MASK = np.uint32(0xFFFF)
 HALF_WORD = np.uint32(16)
 
@@ -135,7 +136,7 @@ def likeliest(codes):
     """The move with the smallest code, of several the first: its code in the upper 16 bits, its index in the lower.
 
     Args:
-        codes: uint16[A]. If all are GONE, so is the answer (:func:`is_move`).
+        codes: uint16[A]. If all are GONE, the result is not a move (:func:`is_move`).
     """
     best = NO_MOVE
     for index in range(len(codes)):
@@ -145,17 +146,17 @@ def likeliest(codes):
 
 @kernel
 def is_move(top):
-    """Whether what :func:`likeliest` found is a move."""
+    """Whether a result of :func:`likeliest` is a move."""
     return (top >> HALF_WORD) != GONE
 
 
 @kernel
 def index_of_best(top):
-    """Policy index of what :func:`likeliest` found."""
+    """Policy index of a result of :func:`likeliest`."""
     return np.int64(top & INDEX_MASK)
 
 
 @kernel
 def prior_of_best(top):
-    """Prior of what :func:`likeliest` found."""
+    """Prior of a result of :func:`likeliest`."""
     return prior_of(top >> HALF_WORD)

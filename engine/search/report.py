@@ -1,4 +1,4 @@
-"""A frozen snapshot of a search: what front ends show and move choice reads."""
+"""Reports: immutable snapshots of a search, for front ends and for the choice of a move."""
 
 import math
 from collections.abc import Callable
@@ -27,89 +27,86 @@ class MoveReport:
     value_stm: float
     """-1 to 1; for a move without visits the root's value"""
     lcb_stm: float
-    """what ``value_stm`` is at least, with near certainty; see :func:`_lower_bound`"""
+    """lower confidence bound of ``value_stm`` (:func:`_lower_bound`)"""
     score_stm: float | None
-    """expected lead in points, komi counted; None where nothing estimates it"""
+    """expected lead in points, including komi; None if neither rollouts nor a score head estimate it"""
     pv: list[int]
-    """the most visited line, this move first"""
+    """principal variation, this move first"""
     pv_visits: list[int]
-    """of each of its moves"""
+    """visits of each move of ``pv``"""
     ownership_black: np.ndarray | None = None
-    """as of :class:`Report`, over all that was searched below the move; None unless a search keeps it"""
+    """mean ownership of the move's subtree, as in :class:`Report`; None unless the search keeps it"""
     ownership_stdev: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a search has found so far."""
+    """The results of a search so far."""
 
     visits: int
-    """of the root, those kept from earlier searches included"""
+    """visits of the root, including those kept from earlier searches"""
     playouts_this_run: int
     seconds: float
     value_stm: float
     """-1 to 1 for the side to move"""
     score_stm: float | None
     moves: list[MoveReport]
-    """the moves with visits, or before any has one all of them; best first (:func:`engine.search.choosing.best_first`).
-    A :class:`Watcher` may want some without visits besides"""
+    """the moves with visits, best first (:func:`engine.search.choosing.best_first`); all moves while none has a visit.
+    A :class:`Watcher` may add moves without visits"""
     ownership_black: np.ndarray | None
-    """float[N*N] in policy order, 1 = Black's, -1 = White's; None unless asked for"""
+    """float[N*N] in policy order, 1 = Black's, -1 = White's; None unless requested"""
     tree_nodes: int
     evaluations: int
-    """positions the network has evaluated in this run"""
+    """positions evaluated by the network in this run"""
     has_values: bool = True
-    """a network gives the values; else they are means of single rollouts"""
+    """values are the network's; else they are means of rollout results"""
     ownership_stdev: np.ndarray | None = None
-    """float[N*N]: how far ownership varies over the tree; None where it was asked once, before the search"""
+    """float[N*N]: standard deviation of ownership over the tree; None if ownership was estimated before the search"""
     network_score_stm: float | None = None
-    """the network's lead at the root itself, before any search; None where it gives none"""
+    """the network's own lead at the root in points; None without a score head"""
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """Where reports of a search go while it runs, and what they hold."""
+    """The receiver of reports during a search, and their contents."""
 
     on_report: Callable[[Report], None]
     """called in the thread that runs the search, from the first visit of a move on"""
     interval_s: float = 1.0
     first_s: float = 0.0
-    """when the first report is due; 0 = after the interval"""
+    """seconds until the first report; 0 = the interval"""
     fewest_moves: int = 0
-    """the fewest moves that a report holds, with or without visits; all where there are fewer"""
+    """least number of moves in a report, with or without visits; all moves if there are fewer"""
     ownership: bool = False
-    """every report says who owns what, for each move too: the mean over the tree, or where no network says it, what
-    rollouts find before the search"""
+    """reports contain ownership, for each move too: the mean over the tree or, without an ownership head, that of
+    rollouts before the search"""
 
 
 class RootTable(NamedTuple):
-    """The root's moves as arrays of A rows, filled by :func:`read_root`."""
+    """The root's moves as arrays of A rows, filled by :func:`read_root`; values are those of its side to move."""
 
     point: Annotated[np.ndarray, "int16[A]"]
     visits: Annotated[np.ndarray, "int32[A]"]
     prior: Annotated[np.ndarray, "float32[A]"]
     value: Annotated[np.ndarray, "float64[A]"]
-    """for the side to move at the root"""
     lcb: Annotated[np.ndarray, "float64[A]"]
-    """likewise"""
     score: Annotated[np.ndarray, "float64[A]"]
-    """likewise"""
     line: Annotated[np.ndarray, "int16[A, PV_LENGTH]"]
-    """most visited moves, the row's own first"""
+    """principal variation, the row's own move first"""
     line_visits: Annotated[np.ndarray, "int32[A, PV_LENGTH]"]
-    """their visits"""
+    """visits of the moves of ``line``"""
     length: Annotated[np.ndarray, "int16[A]"]
     """moves in ``line``"""
 
 
 def new_root_table(size: int) -> RootTable:
-    """Room for all moves of one board size."""
+    """A table with a row for each move on a board size."""
     return allocate(RootTable, A=size * size + 1)
 
 
 @kernel
 def _lower_bound(mean, squares, visits):
-    """LCB_DEVIATIONS standard errors below a mean; to its results one of variance 1 is added.
+    """A mean less LCB_DEVIATIONS standard errors; a prior result of variance 1 is added to the results.
 
     Args:
         squares: sum of the squared results.
@@ -120,7 +117,7 @@ def _lower_bound(mean, squares, visits):
 
 @kernel
 def read_root(tree, tuning, move_filter, fewest, table):
-    """Fill the table with the root's visited moves; if they are fewer than ``fewest``, with all others behind them.
+    """Fill the table with the root's visited moves; if they are fewer than ``fewest``, then with all other moves.
 
     Args:
         move_filter: uint8[L] by point: 1 = a move to report.
@@ -175,12 +172,12 @@ def read_root(tree, tuning, move_filter, fewest, table):
 
 
 def moves_in(table: RootTable, visited: int, count: int, fewest: int, with_scores: bool) -> list[MoveReport]:
-    """The moves of a :class:`Report`, in no particular order, from a filled table.
+    """The moves of a :class:`Report`, unsorted, from a filled table.
 
     Args:
-        visited, count: rows, as :func:`read_root` says.
-        fewest: the likeliest moves without visits are added up to this number, or all if none has a visit.
-        with_scores: whether leads in points mean anything in this tree.
+        visited, count: as returned by :func:`read_root`.
+        fewest: moves without visits are added up to this number, the largest priors first; all if none has a visit.
+        with_scores: whether this tree has leads in points.
     """
     rows = list(range(visited))
     others = sorted(range(visited, count), key=lambda row: -table.prior[row])

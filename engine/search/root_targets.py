@@ -1,8 +1,9 @@
-"""What self-play does to a root and learns from it: exploration that is forced, and policy targets without it.
+"""Self-play at the root: noise, forced playouts, sequential halving, and the policy targets.
 
-By PUCT the target is the visits; by sequential halving it is the improved policy, softmax(log prior / T + sigma(Q)), Q
-completed and as PUCT compares moves, the score's part included (:func:`engine.search.selection.edge_worth`); below the
-root PUCT selects. One leaf at a time is in flight. Threads: the tree is the caller's alone.
+With PUCT the target is the distribution of visits, without forced playouts. With sequential halving (Gumbel search) it
+is the improved policy, softmax(log prior / T + sigma(Q)), with completed Q that includes the score utility
+(:func:`engine.search.selection.edge_worth`); below the root PUCT selects. One leaf at a time is in flight. Threads: the
+tree is the caller's alone.
 
 Sources: AlphaGo Zero (Methods, "Self-play": noise at the root, moves by visit counts); Wu, "Accelerating Self-Play
 Learning in Go", 2019 (arXiv 1902.10565), section 3.2: forced playouts and policy target pruning; appendix D: the root's
@@ -19,16 +20,16 @@ from engine.go.random import next_unit
 from engine.search.priors import GONE, is_move, prior_of, to_prior_code
 from engine.search.selection import edge_worth, exploration, puct, root_stats
 from engine.search.tree import META_ROOT, META_ROOT_VISITS, NONE, add_edge, follow, replace_priors
-from engine.search.values import edge_mean, node_value
+from engine.search.values import edge_mean, most_visited, node_value
 from engine.system.jit import kernel
 
 VISIT_OFFSET = 50.0
-"""c_visit of the paper"""
+"""c_visit of Danihelka et al."""
 
 
 @kernel
 def read_priors(tree, size, priors):
-    """The priors of the root, which must be expanded: float64[N*N + 1] in policy order, overwritten; 0 = no move."""
+    """Read the priors of the expanded root: float64[N*N + 1] in policy order, overwritten; 0 = no move."""
     root = tree.meta[META_ROOT]
     for index in range(len(priors)):
         code = tree.prior_codes[root, index]
@@ -40,7 +41,7 @@ def read_priors(tree, size, priors):
 
 @kernel
 def write_priors(tree, priors, codes):
-    """Give the root's moves their priors anew; uint16[N*N + 1] is overwritten. See :func:`read_priors`."""
+    """Replace the root's priors (:func:`read_priors`); ``codes`` uint16[N*N + 1] is overwritten."""
     for index in range(len(priors)):
         codes[index] = GONE if priors[index] <= 0.0 else to_prior_code(-math.log(priors[index]))
     replace_priors(tree, tree.meta[META_ROOT], codes)
@@ -60,7 +61,7 @@ def temper(priors, temperature):
 
 @kernel
 def _normal(state):
-    """A standard normal variable, by Box and Muller."""
+    """A standard normal variable by the Box-Muller transform."""
     radius = math.sqrt(-2.0 * math.log(1.0 - next_unit(state)))
     return radius * math.cos(2.0 * math.pi * next_unit(state))
 
@@ -111,13 +112,13 @@ def mix_dirichlet(priors, share, concentration, state, noise):
 
 @kernel
 def _forced_visits(tree, edge, factor):
-    """sqrt(factor * P * N): visits that an edge of the root is forced to have once it has one."""
+    """sqrt(factor * P * N): least visits of a visited edge of the root."""
     return math.sqrt(factor * tree.P[edge] * (tree.meta[META_ROOT_VISITS] - 1))
 
 
 @kernel
 def forced_edge(tree, factor):
-    """The first edge of the root that has visits, but fewer than are forced; NONE if there is none."""
+    """The root's first visited edge with fewer visits than its forced ones; NONE if there is none."""
     root = tree.meta[META_ROOT]
     first = np.int64(tree.first_edge[root])
     for edge in range(first, first + tree.n_edges[root]):
@@ -128,22 +129,20 @@ def forced_edge(tree, factor):
 
 @kernel
 def visit_target(tree, size, tuning, factor, priors, visits):
-    """Visits of the root's moves without those that only the forcing explains; returns the sum.
+    """Write the root's visits after policy target pruning; returns their sum.
 
-    From every move but the most visited one up to as many visits are taken as were forced, while its PUCT score stays
-    below that of the most visited one; a move that is left with one has none.
+    Every move but the most visited one loses at most its forced visits, while its PUCT score stays below that of the
+    most visited one; a single remaining visit is dropped too.
 
     Args:
-        factor: of the forced playouts; 0 = nothing is taken.
-        priors: float64[N*N + 1]; a move without one, of which a kept tree may have visits, has none.
+        factor: that of forced playouts; 0 = no pruning.
+        priors: float64[N*N + 1]; moves without a prior get no visits, even if a kept tree has some.
         visits: float64[N*N + 1] in policy order, overwritten.
     """
     root = tree.meta[META_ROOT]
-    first, best = np.int64(tree.first_edge[root]), NONE
+    first = np.int64(tree.first_edge[root])
     end = first + tree.n_edges[root]
-    for edge in range(first, end):
-        if tree.N_v[edge] > 0 and (best == NONE or tree.N_v[edge] > tree.N_v[best]):
-            best = edge
+    best, _, _ = most_visited(tree, root)
     visits[:] = 0.0
     if best == NONE:
         return 0.0
@@ -169,14 +168,14 @@ def visit_target(tree, size, tuning, factor, priors, visits):
 
 @kernel
 def draw_candidates(tree, priors, policy_temperature, width, state, base, left):
-    """Draw moves without replacement, as likely as priors ** (1 / policy_temperature); the root's moves all get edges.
+    """Draw moves without replacement by priors ** (1 / policy_temperature); all moves of the root get edges.
 
     Args:
         priors: float64[A]; 0 = no move.
         width: moves to draw at most.
         state: uint64[4], random state.
         base: float64[A], overwritten: log prior / policy_temperature plus Gumbel variable; -inf = no move.
-        left: uint8[A], overwritten: 1 = drawn.
+        left: uint8[A], overwritten: 1 = drawn, a candidate.
     Returns:
         int: moves drawn.
     """
@@ -203,10 +202,9 @@ def draw_candidates(tree, priors, policy_temperature, width, state, base, left):
 
 @kernel
 def cool(priors, policy_temperature, temperature, base):
-    """Multiply the Gumbel variables of drawn moves by a temperature.
+    """Multiply the Gumbel variables by a temperature, after the candidates were drawn.
 
-    Which moves are looked at is left as it was drawn; the one that the race leaves is then played as often as the
-    improved policy ** (1 / temperature) says.
+    The move that remains after sequential halving then follows the improved policy ** (1 / temperature).
 
     Args:
         priors, policy_temperature: as for :func:`draw_candidates`.
@@ -220,60 +218,43 @@ def cool(priors, policy_temperature, temperature, base):
 
 @kernel
 def sigma(q, most_visits, scale):
-    """What a value of -1 to 1 adds to a logit."""
+    """sigma(Q) for Q from -1 to 1: the term that a value adds to a logit."""
     return (VISIT_OFFSET + most_visits) * scale * 0.5 * (q + 1.0)
 
 
 @kernel
-def _most_visits(tree):
-    """Visits of the root's most visited move."""
-    root, most = tree.meta[META_ROOT], 0
-    for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
-        most = max(most, tree.N_v[edge])
-    return most
-
-
-@kernel
-def best_candidate(tree, size, tuning, base, left, scale):
-    """Policy index of the move that is left and preferred: by base + sigma(Q); an unvisited one counts as Q = -1."""
-    root, most, best, highest = tree.meta[META_ROOT], _most_visits(tree), NONE, -math.inf
+def _extreme_candidate(tree, size, tuning, base, left, scale, sign):
+    """The candidate with the largest (``sign`` 1) or smallest (-1) base + sigma(Q); an unvisited one has Q = -1."""
+    root, best, highest = tree.meta[META_ROOT], NONE, -math.inf
+    _, most, _ = most_visited(tree, root)
     stats = root_stats(tree, tuning, len(base))
     for index in range(len(base)):
         if left[index]:
             edge = follow(tree, root, point_of(index, size))
             q = edge_worth(tree, edge, tree.N_v[edge], stats, tuning) if edge != NONE and tree.N_v[edge] > 0 else -1.0
-            if best == NONE or base[index] + sigma(q, most, scale) > highest:
-                best, highest = index, base[index] + sigma(q, most, scale)
+            preference = sign * (base[index] + sigma(q, most, scale))
+            if best == NONE or preference > highest:
+                best, highest = index, preference
     return best
 
 
 @kernel
-def _halve(tree, size, tuning, base, left, count, scale):
-    """Leave the preferred half of the moves that are left, at least one; returns how many they are."""
-    keep, stats = (count + 1) // 2, root_stats(tree, tuning, len(base))
-    for _ in range(count - keep):
-        root, most, worst, lowest = tree.meta[META_ROOT], _most_visits(tree), NONE, math.inf
-        for index in range(len(base)):
-            if left[index]:
-                edge = follow(tree, root, point_of(index, size))
-                preferred = base[index] + sigma(edge_worth(tree, edge, tree.N_v[edge], stats, tuning), most, scale)
-                if worst == NONE or preferred < lowest:
-                    worst, lowest = index, preferred
-        left[worst] = 0
-    return keep
+def best_candidate(tree, size, tuning, base, left, scale):
+    """Policy index of the candidate with the largest base + sigma(Q); an unvisited one has Q = -1."""
+    return _extreme_candidate(tree, size, tuning, base, left, scale, 1.0)
 
 
 @kernel
 def next_candidate(tree, size, tuning, base, left, drawn, visits, goal, scale):
-    """The edge of the root that is visited next: of the moves left one with the fewest visits, the likeliest first.
+    """The root's edge to visit next: among the candidates the least visited one, of several that of the largest base.
 
-    When each has its share of a round, the worse half leaves and the next round begins.
+    When every candidate has the round's visits, the worse half is dropped and the next round begins.
 
     Args:
-        base: float64[A], as of :func:`draw_candidates`: with too few visits for all, those of the largest get theirs.
-        drawn: moves that :func:`draw_candidates` drew.
-        visits: to be shared out.
-        goal: int64[1]: visits that each move left has when the round is over; 0 at first.
+        base, left: as for :func:`draw_candidates`; ``left`` changes.
+        drawn: number of moves drawn by :func:`draw_candidates`.
+        visits: of all rounds together.
+        goal: int64[1]: visits of each candidate at the end of the round; 0 at first.
     """
     rounds = np.int64(math.ceil(math.log2(max(drawn, 2))))
     while True:
@@ -292,18 +273,19 @@ def next_candidate(tree, size, tuning, base, left, drawn, visits, goal, scale):
             goal[0] = max(1, visits // (rounds * count))
         if fewest < goal[0]:
             return edge
-        count = _halve(tree, size, tuning, base, left, count, scale)
-        goal[0] += max(1, visits // (rounds * count))
+        for _ in range(count // 2):
+            left[_extreme_candidate(tree, size, tuning, base, left, scale, -1.0)] = 0
+        goal[0] += max(1, visits // (rounds * (count - count // 2)))
 
 
 @kernel
 def improved_value(tree, size, policy):
-    """The root's value under the improved policy: the mean of the visited moves' values, weighed by it.
+    """The root's value under the improved policy: the visited moves' values, weighted by it.
 
-    The mean of all visits is as low as the moves that had to be looked at.
+    The mean over all visits would be too low: sequential halving visits bad candidates too.
 
     Args:
-        policy: float64[A], as :func:`improved_policy` left it.
+        policy: float64[A], from :func:`improved_policy`.
     """
     root, mass, mean = tree.meta[META_ROOT], 0.0, 0.0
     for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
@@ -316,15 +298,15 @@ def improved_value(tree, size, policy):
 
 @kernel
 def improved_policy(tree, size, tuning, priors, policy_temperature, scale, target):
-    """softmax(log prior / policy_temperature + sigma(completed Q)): float64[N*N + 1] in policy order, overwritten.
+    """Write softmax(log prior / policy_temperature + sigma(completed Q)) into ``target``, float64[N*N + 1].
 
-    An unvisited move has v_mix as Q: the root's own value and the visited moves' mean under the prior, weighed as one
-    visit and as all of theirs.
+    An unvisited move has v_mix as Q: the mean of the root's own value, weighted as one visit, and of the visited moves'
+    values under the prior, weighted by their visits.
 
     Args:
-        priors: float64[N*N + 1], of the network; 0 = no move.
-        policy_temperature: T. With 1 a policy that learns from itself grows sharper without end, however little better
-            a move is; with more it ends where this and what Q adds are level (KataGo's rootPolicyTemperature).
+        priors: float64[N*N + 1], the network's; 0 = no move.
+        policy_temperature: T. With T = 1 a policy trained on its own targets sharpens without limit; a larger T
+            balances the effect of Q (KataGo's ``rootPolicyTemperature``).
     """
     root = tree.meta[META_ROOT]
     first = np.int64(tree.first_edge[root])
@@ -339,7 +321,8 @@ def improved_policy(tree, size, tuning, priors, policy_temperature, scale, targe
     unvisited = float(tree.value[root])
     if mass > 0.0:
         unvisited = (unvisited + visits * mean / mass) / (1.0 + visits)
-    most, highest = _most_visits(tree), -math.inf
+    _, most, _ = most_visited(tree, root)
+    highest = -math.inf
     for index in range(len(priors)):
         target[index] = -math.inf
         if priors[index] > 0.0:

@@ -1,10 +1,10 @@
-"""A search: one tree over one game's current position, its workers, and when to start, stop and keep what was found.
+"""A search: one tree for the current position of one game, its workers, its runs and its reports.
 
-Read :mod:`engine.search.worker` for the loop itself. A search belongs to one front end: one thread calls
-:meth:`Search.run` and :meth:`Search.set_position`, any thread may call :meth:`Search.stop`,
-:meth:`Search.in_flight` and :meth:`Search.report`.
+:mod:`engine.search.worker` has the search loop. One thread calls :meth:`Search.run` and :meth:`Search.set_position`;
+any thread may call :meth:`Search.stop`, :meth:`Search.in_flight` and :meth:`Search.report`.
 
-The tree is kept from one position to the next where moves lead there (:func:`moves_since`, :func:`edges_along`).
+If the next position follows from the current one by moves, its subtree is kept (:func:`moves_since`,
+:func:`edges_along`).
 """
 
 import math
@@ -28,9 +28,9 @@ from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
 from engine.search.choosing import add_dirichlet_noise, best_first, replace_root_priors
-from engine.search.endings import RootEnding, is_full
+from engine.search.endings import RootEnding, is_near_end
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
-from engine.search.owners import NO_OWNERS, OwnerRows
+from engine.search.ownership import NO_OWNERSHIP, NodeOwnership
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
 from engine.search.state import Run, SharedTree
 from engine.search.stoppers import Interrupt, SearchLimits, VisitLimit
@@ -49,7 +49,7 @@ from engine.search.tree import (
     clear,
     follow,
 )
-from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
+from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries, tree_bytes
 from engine.search.values import root_lead, root_value
 from engine.search.worker import FIRST_S, Workers
 
@@ -67,10 +67,7 @@ def edges_along(tree: Tree, moves: list[int]) -> list[int] | None:
 
 
 def moves_since(old: Position, new: Position) -> list[int] | None:
-    """The moves that lead from one position to the other; None if it does not follow from it.
-
-    Moves must alternate, since the tree knows no others.
-    """
+    """The moves that lead from an old position to a new one, colours alternating; None if there are no such moves."""
     n, m = int(old.meta[META_N_MOVES]), int(new.meta[META_N_MOVES])
     if m < n or len(old.board.buffer) != len(new.board.buffer):
         return None
@@ -90,65 +87,64 @@ def moves_since(old: Position, new: Position) -> list[int] | None:
 
 OWNERSHIP_ROLLOUTS = 200
 RETRY_S = 0.01
-"""How soon a report is tried again before any move has a visit"""
-OUTSIDE_SHARE = 0.25
-"""Share of a search's time for what the network is asked outside the tree: ownership, the root in all symmetries"""
+"""Interval at which a report is retried before any move has a visit"""
+SYMMETRIES_SHARE = 0.25
+"""Share of a search's time for evaluations outside the tree: ownership, or the root's policy in all symmetries"""
 OWNERSHIP_S = 3.0
-"""Time for ownership where nothing limits the search's"""
+"""Time for ownership in a search without a time limit"""
 LEAST_S = 0.15
-"""With less time than this a search does without ownership."""
+"""A search with less time than this does not estimate ownership."""
 
 
 class Search:
-    """See the module's text. The network, if there is one, belongs to the server; the search only uses it."""
+    """See the module's text. The search does not own the server."""
 
     def __init__(
         self, options: SearchOptions, server: InferenceServer | None, encoder: Encoder | None,
-        patterns: Patterns | None = None, owner_tables: Callable[[], Tables | None] | None = None,
+        patterns: Patterns | None = None, ownership_tables: Callable[[], Tables | None] | None = None,
     ):  # fmt: skip
-        """Make a search without a position; :meth:`set_position` comes next.
+        """Make a search; :meth:`set_position` must follow.
 
         Args:
-            server: evaluates positions; None = no network: rollouts alone, on any board.
-            encoder: the one that ``server.spec.encoder`` names; None without a server.
-            patterns: policies for rollouts, and for priors where no network has spoken; None = both uniform.
-            owner_tables: gives the rollout policy that says which stones are dead where a game ends, and whose the
-                points are if the network does not; asked when that is needed. None = that of ``patterns``.
+            server: evaluates positions; None = rollouts alone, on any board size.
+            encoder: named by ``server.spec.encoder``; None without a server.
+            patterns: the rollout policy, and the tree policy for priors without a network; None = both uniform.
+            ownership_tables: returns the rollout policy that estimates dead stones at the end of a game, and ownership
+                if the network has no such head; called when it is needed. None = that of ``patterns``.
         Raises:
             ValueError: neither the network nor patterns give priors.
         """
         options = resolved(options, server)
-        self._options = options
-        self._setup = new_setup(options, server, encoder, patterns, owner_tables)
+        self._setup = new_setup(options, server, encoder, patterns, ownership_tables)
         size = server.spec.min_size if server else 9
         tree, tuning = self._setup.new_tree(size), new_tuning(options, server, patterns)
-        self._shared = SharedTree(tree, self._setup.limit_bytes, tuning)
+        self._shared = SharedTree(tree, tree_bytes(options, server is not None), tuning)
         self._root = new_position(size, 1)
         self._rng = np.random.default_rng(options.seed)
         self._is_root_ready = False
-        self._outside = SymmetricEvaluation(self._setup.network) if self._setup.network else None
+        self._symmetric = SymmetricEvaluation(self._setup.network) if self._setup.network else None
         self._busy = threading.Lock()
         self._make_workers()
 
     def _make_workers(self) -> None:
-        """Working memory for the root's board size."""
+        """Allocate the workers for the root's board size."""
         size = int(self._root.board.meta[META_SIZE])
         started_s, never_s = time.perf_counter(), math.inf
         every_move = np.ones((1, cell_count(size)), np.uint8)
         self._run = Run(self._root, every_move, (), False, started_s, never_s, never_s, threading.Event(), 0, 0, None)
         """the latest run, until the next one begins"""
         self._never_excluded = np.ones(cell_count(size), np.uint8)
-        """uint8[L] by point: root moves that every search of this tree was free to choose"""
+        """uint8[L] by point: 1 = a root move that no search of this tree has excluded"""
         self._workers = Workers(self._setup, self._shared, size)
 
     def set_position(self, position: Position) -> Position:
-        """Search this position from now on.
+        """Set the position that the next runs search.
 
-        What is known of it is kept when it is the old one or follows from it by moves; otherwise the tree and the
-        random numbers begin anew.
+        The tree is kept if the position equals the old one or follows from it by moves; otherwise tree and random
+        numbers are reset.
 
         Returns:
-            Position: the copy that is searched, under the network's way of counting; only read.
+            Position: the copy that is searched, scored as the network's training games were; only read.
         Raises:
             ValueError: the network does not play this board size.
             RuntimeError: a search is running.
@@ -156,7 +152,7 @@ class Search:
         size, root = int(position.board.meta[META_SIZE]), self._setup.new_root(position)
         with self._not_running():
             moves = moves_since(self._root, root)
-            # What was filtered below the old root would be so at other depths of the new one.
+            # A filter below the old root would apply at other depths below the new one.
             fits = not moves or len(self._run.move_filter) == 1
             kept = moves is not None and fits and self._descend(moves)
             resized = size != int(self._root.board.meta[META_SIZE])
@@ -167,12 +163,12 @@ class Search:
             for worker in self._workers.each:
                 worker.make_room(self._root)
             if not kept:
-                self._begin_anew()
+                self._reset()
         return root
 
     @contextmanager
     def _not_running(self) -> Iterator[None]:
-        """Keep runs and changes of the position apart."""
+        """Refuse a run, or a change of the position, during a run."""
         if not self._busy.acquire(blocking=False):
             raise RuntimeError("a search is running")
         try:
@@ -181,16 +177,16 @@ class Search:
             self._busy.release()
 
     def warm_up(self) -> None:
-        """Compile what only a search that is cut short calls."""
+        """Compile the kernel that only an interrupted search calls."""
         self._workers.each[0].warm_up()
 
     def clear(self) -> None:
-        """Forget the tree of the current position; the random numbers begin anew."""
+        """Drop the tree of the current position and reset the random numbers."""
         with self._not_running():
-            self._begin_anew()
+            self._reset()
 
-    def _begin_anew(self) -> None:
-        self._shared.owners = None
+    def _reset(self) -> None:
+        self._shared.ownership = None
         self._clear_tree()
         for worker in self._workers.each:
             worker.restart()
@@ -202,7 +198,7 @@ class Search:
         self._never_excluded[:] = 1
 
     def _descend(self, moves: list[int]) -> bool:
-        """Make the node after these moves the root; False if it is unknown or has no moves."""
+        """Make the node after these moves the root; False if the tree lacks it or it has no moves."""
         edges = edges_along(self._shared.tree, moves)
         if edges is None:
             return False
@@ -221,42 +217,42 @@ class Search:
 
         Args:
             moves: which moves may be chosen, at the root and below it; a node must keep one.
-            watcher: gets snapshots, in this thread.
-            ownership: let the final report say who owns what.
-            wide_root_noise: how far it spreads over the root's moves (:mod:`engine.search.selection`).
-            ending: for analyses: what ending the game at the root is worth.
+            watcher: receives reports, in this thread.
+            ownership: the final report contains ownership.
+            wide_root_noise: as KataGo's ``wideRootNoise`` (:mod:`engine.search.selection`).
+            ending: for analyses, the value of ending the game at the root.
         Returns:
-            Report: holds at least one move unless the filter leaves none at the root, or ``first_s`` was over, or
-            :meth:`stop` was called, before the network had spoken: then it has no visits.
+            Report: with at least one move, unless the filter excludes all root moves. It has no visits and no moves if
+            ``first_s`` passed or :meth:`stop` was called before the network evaluated the root.
         Raises:
-            NetworkFailed: it did, or does not answer; what has been searched until then stays.
+            NetworkFailed: the network failed or does not answer; the tree is kept.
             RuntimeError: a search is running already.
         """
         with self._not_running():
             root_size = int(self._root.board.meta[META_SIZE])
-            keeps = watcher is not None and watcher.ownership and self._keep_owners()
+            keeps = watcher is not None and watcher.ownership and self._keep_ownership()
             self._begin_run(limits, moves.table(root_size, int(self._root.meta[META_TO_MOVE])), ending)
             self._shared.tuning = self._shared.tuning._replace(wide_root_noise=float(wide_root_noise))
             self._prepare_root(limits)
-            asks = ownership or (watcher is not None and watcher.ownership and not keeps)
-            owners = self._owners(limits) if asks else None
-            self._work(self._run, watcher, owners)
-            return self.report(owners, watcher.fewest_moves if watcher else 0, keeps)
+            is_wanted = ownership or (watcher is not None and watcher.ownership and not keeps)
+            ownership_black = self._ownership_within(limits) if is_wanted else None
+            self._work(self._run, watcher, ownership_black)
+            return self.report(ownership_black, watcher.fewest_moves if watcher else 0, keeps)
 
-    def _keep_owners(self) -> bool:
-        """Have each node know who owns what; a tree whose nodes do not begins anew. False if no network says it."""
-        if self._setup.can_keep_owners and self._shared.owners is None:
-            # A large tree would leave the owners of its nodes no memory.
+    def _keep_ownership(self) -> bool:
+        """Keep each node's ownership, in a new tree if the old one has none; False if the network cannot give it."""
+        if self._setup.can_keep_ownership and self._shared.ownership is None:
+            # A new tree: a large one would leave no memory for ownership.
             self._shared.tree = self._setup.new_tree(int(self._root.board.meta[META_SIZE]))
             self._clear_tree()
-            self._shared.owners = OwnerRows(len(self._shared.tree.point) - 1)
-        return self._setup.can_keep_owners
+            self._shared.ownership = NodeOwnership(len(self._shared.tree.point) - 1)
+        return self._setup.can_keep_ownership
 
     def _begin_run(
         self, limits: SearchLimits, move_filter: NDArray[np.uint8], ending: RootEnding | None
     ) -> None:  # fmt: skip
-        """Make the run of these limits and this filter (see :class:`Run`) the current one."""
-        # Before the interrupt is looked at: who interrupts sets it first and then says stop.
+        """Begin a run (see :class:`Run`) with these limits and this filter."""
+        # Cleared before the interrupt is read: an interrupting thread sets the interrupt first and then calls stop.
         self._workers.stopping.clear()
         started_s, network = time.perf_counter(), self._setup.network
         deadline_s = started_s + limits.longest_s if limits.longest_s else math.inf
@@ -264,8 +260,8 @@ class Search:
         if limits.interrupt is not None and limits.interrupt.is_set():
             first_s = min(first_s, FIRST_S)
         self._filter_moves(move_filter)
-        if (self._run.ending is None) != (ending is None) and is_full(self._root):
-            # Ends of games have other values in an analysis than in play.
+        if (self._run.ending is None) != (ending is None) and is_near_end(self._root):
+            # Finished games have other values in an analysis than in play.
             self._clear_tree()
         self._run = Run(
             root=self._root,
@@ -275,7 +271,7 @@ class Search:
             started_s=started_s,
             deadline_s=deadline_s,
             first_deadline_s=started_s + first_s,
-            let_go=threading.Event(),
+            cancelled=threading.Event(),
             visits_before=int(self._shared.tree.meta[META_ROOT_VISITS]),
             evaluations_before=network.server.evaluations if network else 0,
             ending=ending,
@@ -284,20 +280,20 @@ class Search:
         self._shared.error = None
 
     def _filter_moves(self, move_filter: NDArray[np.uint8]) -> None:
-        """Begin the tree anew if its visits do not fit a filter of the next run: uint8[D, L] by depth and point."""
+        """Clear the tree if its visits do not fit the next run's filter, uint8[D, L] by depth and point."""
         lifted = move_filter[0] > self._never_excluded
-        # A pass is left out and let in from move to move; where it may be played, it needs no head start.
+        # The pass is excluded and allowed again from move to move; it may catch up.
         lifted[PASS] = False
         is_same_below = np.array_equal(self._run.move_filter[1:], move_filter[1:])
         if lifted.any() or has_excluded_visits(self._shared.tree, move_filter[0]) or not is_same_below:
-            # Visits of moves that may not be played would count towards the limits and colour the values above, and
-            # moves that could not be visited would never make up for it.
+            # Visits of excluded moves would count towards the limits and bias the values above; moves excluded until
+            # now would hardly catch up.
             self._clear_tree()
         self._never_excluded &= move_filter[0]
 
     def _prepare_root(self, limits: SearchLimits) -> None:
-        """Do what the options want done to the root before a search."""
-        options, tree = self._options, self._shared.tree
+        """Evaluate the root and change its priors, if the options ask for noise or all symmetries."""
+        options, tree = self._setup.options, self._shared.tree
         if self._is_root_ready or (options.root_noise == 0.0 and root_symmetries(options) == 1):
             return
         if tree.state[tree.meta[META_ROOT]] != EXPANDED:
@@ -306,13 +302,13 @@ class Search:
             self._change_priors(limits)
 
     def _change_priors(self, limits: SearchLimits) -> None:
-        """Average the root's priors over all symmetries and mix noise in, as far as options say so."""
-        shared, options, network = self._shared, self._options, self._setup.network
-        if root_symmetries(options) > 1 and self._outside is not None and network is not None and network.has_policy:
-            deadline_s = time.perf_counter() + OUTSIDE_SHARE * limits.longest_s if limits.longest_s else math.inf
-            policy = self._outside.policy(self._root, deadline_s, limits.interrupt)
+        """Average the root's priors over all symmetries and add noise, as the options ask."""
+        shared, options, network = self._shared, self._setup.options, self._setup.network
+        if root_symmetries(options) > 1 and self._symmetric is not None and network is not None and network.has_policy:
+            deadline_s = time.perf_counter() + SYMMETRIES_SHARE * limits.longest_s if limits.longest_s else math.inf
+            policy = self._symmetric.policy(self._root, deadline_s, limits.interrupt)
             if policy is None:
-                # Interrupted, or there was no time: the next search of this position may have it.
+                # Interrupted or out of time: the next run of this position tries again.
                 return
             with shared.lock:
                 replace_root_priors(shared.tree, self._root, policy, options.policy_temperature)
@@ -321,43 +317,42 @@ class Search:
                 add_dirichlet_noise(shared.tree, options.root_noise, self._rng)
         self._is_root_ready = True
 
-    def _work(self, run: Run, watcher: Watcher | None, owners: np.ndarray | None) -> None:
-        """Run the workers to their end, reporting meanwhile."""
+    def _work(self, run: Run, watcher: Watcher | None, ownership_black: np.ndarray | None) -> None:
+        """Run the workers to their end, and send reports to the watcher meanwhile."""
         if watcher is None:
             self._workers.work(run)
             return
-        due_s = run.started_s + (watcher.first_s or watcher.interval_s)
-        self._workers.work(run, due_s, lambda due_s: self._tell(watcher, owners, due_s))
 
-    def _tell(self, watcher: Watcher, owners: np.ndarray | None, due_s: float) -> float:
-        """Give a watcher its report, if a move has a visit by now; returns when the next one is due."""
-        if self._shared.tree.meta[META_ROOT_VISITS] < 2:
-            return time.perf_counter() + RETRY_S
-        watcher.on_report(self.report(owners, watcher.fewest_moves, watcher.ownership))
-        return max(due_s + watcher.interval_s, time.perf_counter())
+        def report(due_s: float) -> float:
+            if self._shared.tree.meta[META_ROOT_VISITS] < 2:
+                return time.perf_counter() + RETRY_S
+            watcher.on_report(self.report(ownership_black, watcher.fewest_moves, watcher.ownership))
+            return max(due_s + watcher.interval_s, time.perf_counter())
+
+        self._workers.work(run, run.started_s + (watcher.first_s or watcher.interval_s), report)
 
     def stop(self) -> None:
-        """End the run in progress soon; without one, nothing happens. Threads: any."""
+        """Stop the run in progress, if there is one. Threads: any."""
         self._workers.stop()
-        if self._outside is not None:
-            self._outside.cancel()
+        if self._symmetric is not None:
+            self._symmetric.cancel()
 
     @property
     def tree(self) -> Tree:
-        """The tree itself, for those who measure it. Threads: no search may be running."""
+        """The tree itself, for measurements. Threads: no search may be running."""
         return self._shared.tree
 
     def in_flight(self) -> int:
-        """Playouts under way; 0 whenever no search runs. Threads: any."""
+        """Playouts in flight; 0 between runs. Threads: any."""
         return int(self._shared.tree.meta[META_IN_FLIGHT])
 
     def report(self, ownership_black: np.ndarray | None = None, fewest_moves: int = 0, keeps: bool = False) -> Report:
-        """A snapshot of the tree; during a run, of the moment. Threads: any, but not beside :meth:`set_position`.
+        """A snapshot of the tree. Threads: any, also during a run, but not during :meth:`set_position`.
 
         Args:
-            ownership_black: handed on.
+            ownership_black: float[N*N] for the report, if the tree has none.
             fewest_moves: as in :class:`Watcher`.
-            keeps: say of ownership what the nodes know, where they do, for each move too.
+            keeps: the report contains the tree's mean ownership, if nodes keep it, for each move too.
         """
         shared, setup, run = self._shared, self._setup, self._run
         server = setup.network.server if setup.network else None
@@ -370,8 +365,8 @@ class Search:
             score = float(root_lead(tree)) if setup.has_scores else None
             nodes = int(tree.meta[META_USED_NODES])
             own_lead = float(tree.lead[tree.meta[META_ROOT]]) if setup.has_network_score and visits else None
-            sums = shared.owners.add_up(tree) if keeps and shared.owners and visits else None
-        owners = NO_OWNERS if sums is None else sums.means()
+            sums = shared.ownership.add_up(tree) if keeps and shared.ownership and visits else None
+        owners = NO_OWNERSHIP if sums is None else sums.means()
         moves = owners.given_to(moves_in(table, visited, count, fewest, setup.has_scores))
         return Report(
             visits=visits,
@@ -379,7 +374,7 @@ class Search:
             seconds=time.perf_counter() - run.started_s,
             value_stm=value,
             score_stm=score,
-            moves=best_first(moves, move_choice(self._options, server)),
+            moves=best_first(moves, move_choice(setup.options, server)),
             ownership_black=ownership_black if owners.black is None else owners.black,
             tree_nodes=nodes,
             evaluations=server.evaluations - run.evaluations_before if server else 0,
@@ -388,15 +383,15 @@ class Search:
             network_score_stm=own_lead,
         )
 
-    def _owners(self, limits: SearchLimits) -> np.ndarray | None:
-        """What reports say of ownership; None where a run has no time for it."""
+    def _ownership_within(self, limits: SearchLimits) -> np.ndarray | None:
+        """:meth:`ownership_black` for a run's reports; None if the run has too little time."""
         if 0.0 < limits.longest_s < LEAST_S:
             return None
-        time_s = OUTSIDE_SHARE * limits.longest_s if limits.longest_s else OWNERSHIP_S
+        time_s = SYMMETRIES_SHARE * limits.longest_s if limits.longest_s else OWNERSHIP_S
         return self.ownership_black(time.perf_counter() + time_s, limits.interrupt)
 
     def ownership_black(self, deadline_s: float = math.inf, interrupt: threading.Event | None = None) -> np.ndarray:
-        """Who will own the points of the current position: by :meth:`network_ownership_black`, else by rollouts.
+        """Ownership of the current position by :meth:`network_ownership_black`, else by rollouts.
 
         Returns:
             float32[N*N] in policy order, 1 = Black's, -1 = White's.
@@ -405,27 +400,29 @@ class Search:
         found = self.network_ownership_black(deadline_s, interrupt)
         if found is not None:
             return found
-        tables, seed = self._setup.owner_tables(), self._setup.seed
+        tables, seed = self._setup.ownership_tables(), self._setup.options.seed
         return rollout_ownership(self._root.board, tables, OWNERSHIP_ROLLOUTS, seed, deadline_s)
 
     def network_ownership_black(
         self, deadline_s: float = math.inf, interrupt: threading.Event | None = None, of: Position | None = None
     ) -> np.ndarray | None:
-        """The same by the network alone, averaged over the symmetries there is time for; None where it has no answer.
+        """Ownership by the network, averaged over the symmetries that are evaluated by the deadline.
+
+        A failure of the network is printed on standard error.
 
         Args:
-            of: a position of the same size instead of the current one.
-
-        A failure of the network is told on standard error.
-
-        Args, threads: as of :meth:`engine.search.symmetries.SymmetricEvaluation.outputs`.
+            deadline_s, interrupt: as for :meth:`engine.search.symmetries.SymmetricEvaluation.outputs`.
+            of: a position of the same size; None = the current one.
+        Returns:
+            float32[N*N] in policy order, 1 = Black's, -1 = White's; None without an output of the network.
+        Threads: no search may be running.
         """
         network = self._setup.network
-        if network is None or self._outside is None or "ownership" not in network.server.spec.heads:
+        if network is None or self._symmetric is None or "ownership" not in network.server.spec.heads:
             return None
         try:
             position = self._root if of is None else of
-            found = self._outside.ownership(position, deadline_s, interrupt)
+            found = self._symmetric.ownership(position, deadline_s, interrupt)
         except NetworkFailed as error:
             say_once(str(error))
             return None
@@ -433,20 +430,20 @@ class Search:
 
     @property
     def memory_bytes(self) -> int:
-        """What the tree takes, with what it keeps of owners. Threads: any."""
-        return byte_count(self._shared.tree) + self._shared.owner_bytes
+        """Memory of the tree, including ownership. Threads: any."""
+        return byte_count(self._shared.tree) + self._shared.ownership_bytes
 
     def limit_memory(self, most_bytes: int) -> None:
-        """Let the tree take so much from now on; what it has taken it keeps. Threads: any."""
+        """Set the memory limit of the tree, which does not shrink. Threads: any."""
         self._shared.memory_bytes = most_bytes
 
     @property
     def is_full(self) -> bool:
-        """Whether the latest run ended, or would have, because the tree may take no more memory."""
+        """Whether the tree reached its memory limit in the latest run."""
         return bool(self._shared.tree.meta[META_FULL])
 
     def close(self) -> None:
-        """End a run in progress and wait for it. The server is not touched."""
+        """Stop the run in progress and wait for its end. The server stays open."""
         self.stop()
         with self._busy:
             pass

@@ -1,17 +1,17 @@
-"""Selection: down the tree by PUCT and virtual loss, a batch of leaves at a time. Threads: the tree's lock is held.
+"""Selection: PUCT with virtual loss, a batch of leaves at a time. Threads: the tree's lock is held.
 
-Virtual loss is never written into an edge's sums: ``in_flight`` counts the playouts under way through it, and
-selection reads each as ``virtual_visits`` visits of a value ``virtual_loss`` below the edge's mean. Removing it is
-therefore exact, and sums do not depend on the order of threads. With no loss, playouts under way count as visits alone
-("watch the unobserved", Liu et al., 2020): they spread over the tree, and values stay as they are.
+Virtual loss is never added to an edge's sums: ``in_flight`` counts the playouts in flight through it, and selection
+reads each as ``virtual_visits`` visits of a value ``virtual_loss`` below the edge's mean. Removing it is therefore
+exact, and sums do not depend on the order of threads. With a loss of 0, playouts in flight count as visits only
+("watch the unobserved", Liu et al., 2020): playouts are distributed over the tree, and values do not change.
 
-What selection must know of a node as a whole, its visits and its mean value, stands in the edge that leads to it, so
-a step down reads the edges of one node once and nothing else.
+A node's visits and mean value are read from the edge that leads to it, so a step down the tree reads the edges of one
+node once.
 
-Wide root noise, for analyses that look at more of the root's moves than a search for the best: the root's priors are
-smoothed, P ** (1 / (1 + 4 w)) with the noise w, and each time that a move is selected half of the moves, drawn anew,
-gain abs(w times a normal number) of value. Values stay as they are; only the distribution of visits changes. Source:
-KataGo, ``wideRootNoise`` (``maybeApplyWideRootNoise``).
+Wide root noise makes analyses visit more of the root's moves: the root's priors are smoothed, P ** (1 / (1 + 4 w)) with
+the noise w, and at each selection a random half of the moves gain abs(w * a standard normal number) of value. Stored
+values do not change, only the distribution of visits. Source: KataGo, ``wideRootNoise``
+(``maybeApplyWideRootNoise``).
 """
 
 import math
@@ -42,11 +42,11 @@ from engine.search.values import edge_mean, root_lead, root_value
 from engine.system.jit import inlined_kernel, kernel
 
 C_PUCT_BASE = 500.0
-"""Visits from which on c_puct grows noticeably, where it grows"""
+"""Visits from which on ``c_puct_growth`` has a noticeable effect"""
 
 
 class Tuning(NamedTuple):
-    """The numbers of :class:`engine.config.SearchOptions` that the kernels read."""
+    """The values of :class:`engine.config.SearchOptions` that the kernels read."""
 
     c_puct: float
     c_puct_growth: float
@@ -58,38 +58,39 @@ class Tuning(NamedTuple):
     expand_after: int
     """rollouts through a leaf before it is expanded"""
     is_plain: bool
-    """values are the network's alone: no rollouts, no part of the score"""
+    """values are the network's alone: no rollouts, no score utility"""
     value_weight: float = 0.0
-    """how much less moves count that look worse (:mod:`engine.search.values`)"""
+    """exponent of the child weights (:mod:`engine.search.values`)"""
     wide_root_noise: float = 0.0
-    """how far the search spreads over the root's moves (:mod:`engine.search.selection`)"""
+    """as KataGo's ``wideRootNoise`` (:mod:`engine.search.selection`)"""
 
 
 class NodeStats(NamedTuple):
-    """What selection knows of a node from the edge that leads to it; numbers are for the node's side to move."""
+    """A node's statistics, read from the edge that leads to it, for the node's side to move."""
 
     mean: float
     """its mean value"""
     visits: int
-    """visits below it, virtual ones counted"""
+    """visits of its edges, including virtual visits"""
     lead: float
-    """the root's mean lead in points: where the score's part of a value is 0"""
+    """the root's mean lead in points, at which the score utility is 0"""
     points: float
-    """the lead beyond that which counts half of ``score_weight``"""
+    """points beyond ``lead`` at which the score utility is half of ``score_weight``"""
 
 
 @kernel
 def _lead_utility(points, tuning, scale):
-    """What a lead in points beyond the root's adds to a value: nearly linear at first, at most ``score_weight``."""
+    """Score utility of a lead ``points`` above the root's: nearly linear near 0, less than ``score_weight``."""
     return tuning.score_weight * points / (abs(points) + scale)
 
 
 @inlined_kernel
 def edge_worth(tree, edge, visits, stats, tuning):
-    """Q of an edge with some completed visits, the score's part included.
+    """Q of a visited edge, including the score utility.
 
     Args:
-        stats: :class:`NodeStats` of the node that the edge leaves.
+        visits: completed visits of the edge, at least 1.
+        stats: :class:`NodeStats` of the edge's parent.
     """
     value = edge_mean(tree, edge, tuning.rollout_weight)
     if tuning.score_weight > 0.0:
@@ -102,7 +103,7 @@ def root_stats(tree, tuning, moves):
     """:class:`NodeStats` of the root.
 
     Args:
-        moves: N*N + 1; leads count by the board's width.
+        moves: N*N + 1, whose square root scales leads.
     """
     mean = root_value(tree, tuning)
     lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
@@ -112,7 +113,7 @@ def root_stats(tree, tuning, moves):
 
 @kernel
 def exploration(tuning, stats):
-    """c_puct * sqrt(N) of a node, where c_puct may grow with N (AlphaZero, Methods, and KataGo's form of it)."""
+    """c_puct * sqrt(N) of a node; c_puct may grow with N (AlphaZero, Methods, in KataGo's form)."""
     c_puct = tuning.c_puct
     if tuning.c_puct_growth > 0.0:
         c_puct += tuning.c_puct_growth * math.log(1.0 + stats.visits / C_PUCT_BASE)
@@ -121,14 +122,13 @@ def exploration(tuning, stats):
 
 @inlined_kernel
 def puct(value, prior, visits, virtual_visits, tuning, scale):
-    """The PUCT score of a move: Q + c_puct * P * sqrt(N) / (1 + n), less the virtual loss of what is under way.
-
-    (AlphaGo, Methods, "Searching with policy and value networks"; virtual loss as in the module's text.)
+    """The PUCT score of a move: Q + c_puct * P * sqrt(N) / (1 + n), less its virtual loss.
 
     Args:
-        value: Q of the move's completed visits, or what an unvisited move counts as.
-        visits, virtual_visits: completed ones, and those that stand for playouts under way.
+        value: Q of the move's completed visits, or the first-play value.
+        visits, virtual_visits: completed visits, and virtual visits of playouts in flight.
         scale: :func:`exploration` of the node.
+    Source: AlphaGo, Methods, "Searching with policy and value networks".
     """
     n = visits + virtual_visits
     return value - tuning.virtual_loss * virtual_visits / max(n, 1) + scale * prior / (1 + n)
@@ -136,7 +136,7 @@ def puct(value, prior, visits, virtual_visits, tuning, scale):
 
 @kernel
 def _puct_scores_of_network(n_v, w_v, in_flight, prior, tuning, unvisited, scale, scores):
-    """:func:`_puct_scores` where values are the network's alone: one loop that compilers turn into vector code."""
+    """:func:`_puct_scores` for network values alone: one loop that compilers vectorise."""
     for slot in range(len(prior)):
         value = w_v[slot] / max(n_v[slot], 1) if n_v[slot] > 0 else unvisited
         virtual_visits = tuning.virtual_visits * in_flight[slot]
@@ -145,7 +145,7 @@ def _puct_scores_of_network(n_v, w_v, in_flight, prior, tuning, unvisited, scale
 
 @kernel
 def _puct_scores(tree, first, count, stats, tuning, unvisited, scale, scores):
-    """Write the PUCT scores of a node's edges, whatever their values are made of."""
+    """Write the PUCT scores of a node's edges."""
     for slot in range(count):
         edge = first + slot
         done = edge_visits(tree, edge)
@@ -156,16 +156,16 @@ def _puct_scores(tree, first, count, stats, tuning, unvisited, scale, scores):
 
 @inlined_kernel
 def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
-    """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
+    """The edge of an expanded node with the largest PUCT score; added if the move has none yet.
 
-    An unvisited move takes as Q the node's mean value, below the root lessened by ``fpu_reduction * sqrt(prior mass of
-    the edges)``. With a ``score_weight``, leads in points add to all values.
+    The first-play value of an unvisited move is the node's mean value, below the root minus ``fpu_reduction *
+    sqrt(prior mass of the edges)``. With a ``score_weight``, values include the score utility.
 
     Args:
         stats: :class:`NodeStats` of the node.
-        move_filter: uint8[L] by point, 1 = may be chosen; read only where ``is_filtered``.
+        move_filter: uint8[L] by point, 1 = allowed; read only if ``is_filtered``.
     Returns:
-        int: NONE if the filter leaves no move, or the pool of edges is full.
+        int: NONE if the filter allows no move, or the pool of edges is full.
     """
     unvisited = stats.mean
     if node != tree.meta[META_ROOT]:
@@ -187,7 +187,7 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     for slot in range(count):
         if scores[slot] > best_score and not (is_filtered and move_filter[tree.move[first + slot]] == 0):
             best, best_score = first + slot, scores[slot]
-    # Moves without an edge all have the same Q, and none a larger prior than the likeliest of them.
+    # Moves without an edge share one Q, so the likeliest of them has the largest score.
     while is_move(tree.best_unexpanded[node]):
         top = tree.best_unexpanded[node]
         is_excluded = is_filtered and move_filter[tree.point[index_of_best(top)]] == 0
@@ -203,7 +203,7 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
             break
         if not is_excluded:
             return edge
-        # The run of edges may have moved.
+        # Adding an edge may have moved the run.
         best = NONE if best == NONE else best - first + tree.first_edge[node]
         first = np.int64(tree.first_edge[node])
     return best
@@ -211,7 +211,7 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
 
 @kernel
 def _least_visited(tree, move_filter):
-    """The root's edge with the fewest visits of those the filter leaves, in flight ones counted; NONE without any."""
+    """The allowed root edge with the fewest visits, those in flight included; NONE if no move is allowed."""
     root = tree.meta[META_ROOT]
     best, fewest = NONE, 0
     first = np.int64(tree.first_edge[root])
@@ -224,7 +224,7 @@ def _least_visited(tree, move_filter):
 
 @inlined_kernel
 def _stats_below(tree, edge, stats, tuning):
-    """The stats of the node behind an edge, from that of the node before it."""
+    """The stats of an edge's child from those of its parent."""
     node, visits = tree.child[edge], np.int64(edge_visits(tree, edge))
     mean = -edge_worth(tree, edge, visits, stats, tuning) if visits > 0 else float(tree.value[node])
     visits += tuning.virtual_visits * tree.in_flight[edge] - 1
@@ -233,17 +233,17 @@ def _stats_below(tree, edge, stats, tuning):
 
 @kernel
 def select(tree, batch, wanted, tuning, move_filter, evenly):
-    """Walk down from the root to up to ``wanted`` leaves and put each in flight.
+    """Select up to ``wanted`` leaves from the root and mark their paths as in flight.
 
-    A batch ends early at the first collision: a leaf that is being evaluated already, in this batch or another. That
-    path is taken back.
+    The batch ends early at the first collision: a leaf that is in flight already, in this batch or another. Its path is
+    unmarked.
 
     Args:
         batch: rows 0 to wanted - 1 are overwritten.
-        move_filter: uint8[D, L] by depth and point, 1 = may be chosen; deeper than D every move may.
-        evenly: the root visits the moves of its filter, which all have edges, in turn instead of by PUCT.
+        move_filter: uint8[D, L] by depth and point, 1 = allowed; deeper than D every move is allowed.
+        evenly: the root's allowed moves, which all have edges, are visited in turn instead of by PUCT.
     Returns:
-        int: leaves selected; 0 at an immediate collision, at the memory limit, or when the root has no move to choose.
+        int: leaves selected; 0 at an immediate collision, at the memory limit, or if the root has no allowed move.
     """
     stats = root_stats(tree, tuning, batch.logits.shape[1])
     for i in range(wanted):
@@ -257,7 +257,7 @@ def select(tree, batch, wanted, tuning, move_filter, evenly):
 
 @inlined_kernel
 def _select_one(tree, batch, i, stats, tuning, move_filter, evenly):
-    """Select one leaf into row i; False, with its path taken back, when there is none to be had."""
+    """Select one leaf into row i; False, and the path unmarked, at a collision or without a row or move."""
     node, depth, edge = tree.meta[META_ROOT], 0, NONE
     while tree.state[node] in (EXPANDED, AWAITED) and depth < MAX_DEPTH:
         if evenly and depth == 0:
@@ -302,26 +302,26 @@ def _select_one(tree, batch, i, stats, tuning, move_filter, evenly):
 
 @kernel
 def unmark_path(tree, batch, i):
-    """Take the marks "in flight" off the path of row i."""
+    """Unmark the path of row i: it is no longer in flight."""
     for d in range(batch.depth[i]):
         tree.in_flight[tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]] -= 1
 
 
 UNIT = 2.0**-53
-"""What a number of 53 bits is divided by to lie between 0 and 1"""
+"""Factor from an integer of 53 bits to a float from 0 to 1"""
 
 
 @kernel
 def smoothed(prior, wide_root_noise):
-    """A prior of the root as selection sees it; they do not add up to 1."""
+    """A root prior smoothed by wide root noise; smoothed priors do not add up to 1."""
     return prior ** (1.0 / (1.0 + 4.0 * wide_root_noise))
 
 
 @kernel
 def bonus(tree, slot, wide_root_noise):
-    """What the root's move in a slot gains in the choice of the next playout.
+    """Value bonus of the root's move in a slot for the next selection, by wide root noise.
 
-    The drawing is a function of the playouts begun and of the slot, so a search is repeated by its seed.
+    It is a hash of the number of playouts started and of the slot, so searches are reproducible.
     """
     begun = tree.meta[META_ROOT_VISITS] + tree.meta[META_IN_FLIGHT]
     word = mix(np.uint64((begun << 12) + slot))
@@ -334,16 +334,16 @@ def bonus(tree, slot, wide_root_noise):
 
 @kernel
 def widen(tree, first, count, wide_root_noise, scale, virtual_visits, scores):
-    """Change the PUCT scores of the root's edges.
+    """Add wide root noise to the PUCT scores of the root's edges.
 
     Args:
-        first, count: its edges.
-        scale: :func:`engine.search.selection.exploration` of the root.
-        virtual_visits: of a playout under way.
+        first, count: the root's edges.
+        scale: :func:`exploration` of the root.
+        virtual_visits: virtual visits of a playout in flight.
         scores: float64[count or more].
     """
     for slot in range(count):
         edge = first + slot
-        visits = max(tree.N_v[edge], tree.N_r[edge]) + virtual_visits * tree.in_flight[edge]
+        visits = edge_visits(tree, edge) + virtual_visits * tree.in_flight[edge]
         gain = smoothed(tree.P[edge], wide_root_noise) - tree.P[edge]
         scores[slot] += scale * gain / (1 + visits) + bonus(tree, slot, wide_root_noise)

@@ -1,7 +1,7 @@
-"""What the workers of one search have in common, by how long it lasts: the search, one run of it, and the tree.
+"""The state that the workers of one search share, by its lifetime.
 
-The three never mix: :class:`Setup` is fixed when the search is made, a :class:`Run` when it begins, and everything in
-:class:`SharedTree` changes while workers work and is guarded by its lock.
+:class:`Setup` is fixed when the search is made, a :class:`Run` when a run begins. Everything in :class:`SharedTree`
+changes during a run and is guarded by its lock.
 """
 
 import threading
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.config import SearchOptions
 from engine.features.encoder import Encoder
 from engine.go.board import META_SIZE
 from engine.go.position import META_N_MOVES, Position, count_none_beside_atari, with_capacity
@@ -21,19 +22,19 @@ from engine.rollout.model import Patterns
 from engine.rollout.policy import Tables
 from engine.search.alphago_2016 import Mechanisms
 from engine.search.endings import RootEnding
-from engine.search.owners import OwnerRows
+from engine.search.ownership import NodeOwnership
 from engine.search.selection import Tuning
 from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper
 from engine.search.tree import META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, Tree, new_tree
-from engine.search.values import leaders, root_value, value_margin
+from engine.search.values import leaders, root_value
 
 
 class NetworkAccess(NamedTuple):
-    """How a search asks its network."""
+    """The network of a search: its server and its encoder."""
 
     server: InferenceServer
     encoder: Encoder
-    """the one that ``server.spec.encoder`` names"""
+    """named by ``server.spec.encoder``"""
 
     @property
     def has_policy(self) -> bool:
@@ -43,37 +44,28 @@ class NetworkAccess(NamedTuple):
 
 @dataclass(frozen=True)
 class Setup:
-    """What is fixed for a search."""
+    """The constants of a search."""
 
-    n_workers: int
-    batch: int
-    """most leaves a batch"""
-    visits_per_leaf: int
-    """visits of the root for which a batch takes one leaf more; 0 = no such limit"""
-    limit_bytes: int
-    """memory of the tree at first"""
-    seed: int
-    policy_temperature: float
-    random_symmetry: bool
-    """positions are shown to the network in random symmetries"""
+    options: SearchOptions
+    """resolved"""
     network: NetworkAccess | None
     """None = rollouts alone"""
     patterns: Patterns | None
     """rollout and tree policy; None = uniform rollouts, and without a network equal priors"""
-    owner_tables: Callable[[], Tables | None]
-    """gives the rollout policy that says who owns what; None = uniform rollouts do"""
+    ownership_tables: Callable[[], Tables | None]
+    """returns the rollout policy that estimates ownership; None = uniform rollouts"""
     uses_rollouts: bool
-    """leaves are rolled out: rollouts have a weight, or there is no network"""
+    """rollouts have a weight, or there is no network"""
     value_bias: float
-    """share of their errors by which the network's values are corrected; 0 = not at all"""
+    """subtree value bias factor (:mod:`engine.search.value_bias`); 0 = no correction"""
     mechanisms: Mechanisms
 
     def new_tree(self, size: int) -> Tree:
-        """A tree for boards of a size, with nothing but an unexpanded root."""
+        """A tree of one unexpanded root, for a board size."""
         return new_tree(size, self.value_bias)
 
     def new_root(self, position: Position) -> Position:
-        """A copy of a position to be searched, in which points count as they did in the network's own games.
+        """A copy of a position to be searched, scored as the network's training games were.
 
         Raises:
             ValueError: the network does not play this board size.
@@ -86,10 +78,10 @@ class Setup:
         return root
 
     @property
-    def can_keep_owners(self) -> bool:
-        """Whether the network says of each node who owns what: it does, and no node is there before it has spoken."""
-        says = self.network is not None and "ownership" in self.network.server.spec.heads
-        return says and self.patterns is None and not self.uses_rollouts
+    def can_keep_ownership(self) -> bool:
+        """Whether every node can have the network's ownership: it has the head, and nodes wait for its evaluation."""
+        has_head = self.network is not None and "ownership" in self.network.server.spec.heads
+        return has_head and self.patterns is None and not self.uses_rollouts
 
     @property
     def has_network_score(self) -> bool:
@@ -104,7 +96,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Run:
-    """What is fixed for one run of a search."""
+    """The constants of one run of a search."""
 
     root: Position
     """only read"""
@@ -112,55 +104,55 @@ class Run:
     """uint8[D, L] by depth and point: 1 = may be chosen; deeper than D every move may"""
     stoppers: Sequence[Stopper]
     is_urgent: bool
-    """batches are kept to what the network evaluates in a short time"""
+    """batches are limited to what the network evaluates in a short time"""
     started_s: float
     """``time.perf_counter`` at the start"""
     deadline_s: float
-    """when the run has ended, whatever it found; likewise, perhaps infinite"""
+    """``time.perf_counter`` at which the run ends at the latest; may be infinite"""
     first_deadline_s: float
-    """the same, instead of ``deadline_s``, as long as the root has no evaluation"""
-    let_go: threading.Event
-    """evaluations that still run are not waited for any longer"""
+    """replaces ``deadline_s`` while the root has no evaluation"""
+    cancelled: threading.Event
+    """set when the run no longer waits for running evaluations"""
     visits_before: int
     """visits of the root at the start"""
     evaluations_before: int
     """positions that the server had evaluated at the start"""
     ending: RootEnding | None
-    """in an analysis, what ending the game at the root is worth; None = finished games are scored as in play"""
+    """in an analysis, the value of ending the game at the root; None = finished games are scored as in play"""
 
 
 @dataclass
 class SharedTree:
-    """The tree and what changes with it. Threads: ``lock`` guards every field, and is itself never replaced."""
+    """The tree and the state that changes with it. Threads: ``lock``, which is never replaced, guards every field."""
 
     tree: Tree
     memory_bytes: int
-    """what the tree may take, with what it keeps of owners"""
+    """memory limit of the tree and its ownership"""
     tuning: Tuning
-    """of which ``expand_after`` follows the network's load, where the options say so"""
-    owners: OwnerRows | None = None
-    """who owns what at each node, where that is asked for"""
+    """``expand_after`` follows the network's load with the option ``adaptive_expansion``"""
+    ownership: NodeOwnership | None = None
+    """ownership of each node, in searches that keep it"""
     error: BaseException | None = None
     """the first failure of a worker in this run"""
     lock: threading.Condition = field(default_factory=threading.Condition)
     """the lock; notified when values have been backed up"""
 
     @property
-    def owner_bytes(self) -> int:
-        """What is taken by who owns what at each node."""
-        return int(self.owners.rows.nbytes) if self.owners is not None else 0
+    def ownership_bytes(self) -> int:
+        """Memory of the nodes' ownership."""
+        return int(self.ownership.rows.nbytes) if self.ownership is not None else 0
 
     @property
     def limit_bytes(self) -> int:
-        """What the memory of a search leaves the tree's own arrays."""
-        return self.memory_bytes - self.owner_bytes
+        """Memory limit of the tree's own arrays."""
+        return self.memory_bytes - self.ownership_bytes
 
     def progress(self, run: Run, network: NetworkAccess | None) -> Progress:
-        """Where a run stands, for its stoppers. Threads: the lock is held."""
+        """The state of a run as its stoppers see it. Threads: the lock is held."""
         meta = self.tree.meta
         visits = int(meta[META_ROOT_VISITS])
         server = network.server if network else None
-        first, second = leaders(self.tree)
+        first, second, margin = leaders(self.tree, self.tuning.rollout_weight, RIVAL_SHARE)
         return Progress(
             visits=visits,
             in_flight=int(meta[META_IN_FLIGHT]),
@@ -168,9 +160,9 @@ class SharedTree:
             elapsed_s=time.perf_counter() - run.started_s,
             best_visits=first,
             second_visits=second,
-            value_margin=value_margin(self.tree, self.tuning.rollout_weight, RIVAL_SHARE),
+            value_margin=margin,
             value=float(root_value(self.tree, self.tuning)) if visits else 0.0,
             full=bool(meta[META_FULL]),
-            seconds_per_playout=server.seconds_per_position / server.evaluators if server else 0.0,
+            seconds_per_playout=server.pace.seconds_per_position / server.evaluators if server else 0.0,
             seconds_per_evaluation=server.seconds_per_evaluation if server else 0.0,
         )

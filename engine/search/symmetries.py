@@ -1,7 +1,7 @@
-"""What the network says of one position under several symmetries: outside the tree, and within a deadline.
+"""Evaluations of one position under several symmetries, outside the tree and within a deadline.
 
-Evaluations that are not expected to end in time are not begun. One that is late, or in whose midst an interruption
-comes, is abandoned: the mean is over those that there are by then.
+Evaluations that are not expected to end in time are not started. At the deadline or an interruption the rest is
+cancelled, and the mean is taken over the finished ones.
 """
 
 import math
@@ -19,11 +19,11 @@ from engine.search.state import NetworkAccess
 
 
 class SymmetricEvaluation:
-    """Asks a network about single positions. Threads: one asks; :meth:`cancel` is for any."""
+    """Evaluates single positions. Threads: one; :meth:`cancel` is for any."""
 
     def __init__(self, network: NetworkAccess) -> None:
         self._network = network
-        self._asked: list[Request] = []
+        self._requests: list[Request] = []
 
     def outputs(
         self, position: Position, deadline_s: float = math.inf, interrupt: threading.Event | None = None
@@ -31,10 +31,10 @@ class SymmetricEvaluation:
         """The network's outputs for a position, by symmetry; each is row 0 of its request.
 
         Args:
-            deadline_s: ``time.perf_counter`` when they are to be there.
-            interrupt: once it is set, nothing is waited for; :meth:`cancel` has to be called then.
+            deadline_s: ``time.perf_counter`` after which no output is waited for.
+            interrupt: if it is set, no output is waited for. An interruption during this call must call :meth:`cancel`.
         Returns:
-            those that came in time, perhaps none.
+            the outputs that came in time, perhaps none.
         Raises:
             NetworkFailed: the network failed.
         """
@@ -42,51 +42,40 @@ class SymmetricEvaluation:
         size = int(position.board.meta[META_SIZE])
         scratch = encoder.new_scratch(size)
         count = min(SYMMETRIES, server.positions_until(deadline_s))
-        # One request each: all evaluators share the work, and what has not begun can be taken back.
-        asked = {s: server.new_request(size, 1, encoder.planes, encoder.globals) for s in range(count)}
-        self._asked = list(asked.values())
+        # One request for each symmetry: all evaluators share the work, and waiting requests can be cancelled.
+        requests = self._requests = [server.new_request(size, 1, encoder.planes, encoder.globals) for _ in range(count)]
         try:
-            for symmetry, request in asked.items():
+            for symmetry, request in enumerate(requests):
                 encoders.encode(position, symmetry, scratch, request.planes[0], request.globals[0])
                 request.count = 1
                 server.submit(request)
             if interrupt is not None and interrupt.is_set():
                 self.cancel()
-            for request in self._asked:
+            for request in requests:
                 server.wait(request, deadline_s)
         finally:
             self.cancel()
-        return {s: one for s, one in asked.items() if one.state is State.DONE and not one.cancelled}
+        return {s: one for s, one in enumerate(requests) if one.state is State.DONE and not one.cancelled}
 
     def cancel(self) -> None:
-        """Let whoever asks go on with the outputs there are. Threads: any."""
-        for request in self._asked:
-            self._network.server.abandon(request)
+        """Let :meth:`outputs` return at once with the finished outputs. Threads: any."""
+        for request in self._requests:
+            self._network.server.cancel(request, running=True)
 
     def policy(self, position: Position, deadline_s: float, interrupt: threading.Event | None) -> np.ndarray | None:
         """Logs of the mean move probabilities, float32[N*N + 1] in policy order; None if no output came in time.
 
-        Args, errors: as of :meth:`outputs`.
+        Args, errors: as for :meth:`outputs`.
         """
         outputs = self.outputs(position, deadline_s, interrupt)
-        return average_policy(outputs) if outputs else None
+        logits = [one.policy[0][symmetry_table(one.size)[s]] for s, one in outputs.items()]
+        return np.log(softmax(np.stack(logits)).mean(axis=0) + 1e-30).astype(np.float32) if logits else None
 
     def ownership(self, position: Position, deadline_s: float, interrupt: threading.Event | None) -> np.ndarray | None:
-        """Mean ownership, float32[N*N] in policy order, 1 = the mover's; None if no output came in time.
+        """Mean ownership, float32[N*N] in policy order, 1 = side to move's; None if no output came in time.
 
-        Args, errors: as of :meth:`outputs`.
+        Args, errors: as for :meth:`outputs`.
         """
         outputs = self.outputs(position, deadline_s, interrupt)
-        return average_ownership(outputs) if outputs else None
-
-
-def average_policy(outputs: dict[int, Request]) -> np.ndarray:
-    """Logs of the mean move probabilities over some symmetries, float32[N*N + 1] in policy order."""
-    probabilities = softmax(np.stack([one.policy[0][symmetry_table(one.size)[s]] for s, one in outputs.items()]))
-    return np.log(probabilities.mean(axis=0) + 1e-30).astype(np.float32)
-
-
-def average_ownership(outputs: dict[int, Request]) -> np.ndarray:
-    """Mean ownership over some symmetries, float32[N*N] in policy order, 1 = the mover's."""
-    owners = [one.ownership[0].reshape(-1)[symmetry_table(one.size)[s, :-1]] for s, one in outputs.items()]
-    return np.stack(owners).mean(axis=0, dtype=np.float64).astype(np.float32)
+        found = [one.ownership[0].reshape(-1)[symmetry_table(one.size)[s, :-1]] for s, one in outputs.items()]
+        return np.stack(found).mean(axis=0, dtype=np.float64).astype(np.float32) if found else None

@@ -1,4 +1,4 @@
-"""The search tree as flat arrays: what is stored, how it grows, how rows are taken and given back.
+"""The search tree as flat arrays: its fields, its growth, and the allocation and release of rows.
 
 Two pools of rows, each an array per field:
 
@@ -6,15 +6,15 @@ Two pools of rows, each an array per field:
   (:mod:`engine.search.priors`);
 * *edges*: for each node the moves selected so far, with their statistics. Moves are first selected in the order of
   their priors (all unvisited moves have one first-play value), so the next edge is always for the likeliest unexpanded
-  move, and selection never looks past it.
+  move, and selection considers only that one.
 
-Most nodes are leaves with no edges at all, so a node costs 769 bytes on 19x19, most of it priors, and 54 for the edge
-that leads to it. Pools grow in place (``ndarray.resize``), therefore only while the tree's lock is held, and no view of
-a field is kept beyond that lock. Rows that are given back wait in lists: nodes in one, runs of edges by powers of two.
-A run that is wanted and not there is cut from a longer one.
+Most nodes are leaves without edges, so a node costs 769 bytes on 19x19, most of it priors, and 54 for the edge that
+leads to it. Pools grow in place (``ndarray.resize``), so they grow only while the tree's lock is held, and no view of
+a field outlives that lock. Released rows wait in free lists: one of nodes, and one of edge runs for each power of two.
+If a list is empty, a longer run is split.
 
-When the root moves on (:func:`advance_root`), what is left behind is only marked as dropped: its rows come back one
-node at a time when new rows are wanted, so no search ever waits for a tree to be cleaned up.
+When the root advances (:func:`advance_root`), the nodes outside its subtree are only marked as dropped. Their rows are
+reclaimed one node at a time when new rows are needed, so a search never waits for a cleanup.
 
 A node's life::
 
@@ -22,12 +22,12 @@ A node's life::
     PENDING     -> EXPANDED     evaluated, its moves stored
     PENDING     -> TERMINAL     the game has ended there; value and score are exact
     PENDING     -> UNEXPANDED   released without a result
-    PENDING     -> AWAITED      its moves stored with placeholder priors; the network has yet to answer
-    AWAITED     -> EXPANDED     the network's priors and value in place of the placeholders
+    PENDING     -> AWAITED      its moves stored with placeholder priors until the network answers
+    AWAITED     -> EXPANDED     the network's priors and value replace the placeholders
     AWAITED     -> PROVISIONAL  released without a result; the placeholders stay
-    PROVISIONAL -> AWAITED      selected as a leaf once more
+    PROVISIONAL -> AWAITED      selected as a leaf again
 
-Playouts pass through AWAITED nodes as through EXPANDED ones, and may already have given them edges.
+Playouts pass through AWAITED nodes as through EXPANDED ones, and may add edges to them.
 """
 
 from typing import Annotated, NamedTuple
@@ -45,70 +45,70 @@ NONE = -1
 META_ROOT, META_ROOT_VISITS, META_IN_FLIGHT, META_FULL, META_USED_NODES = range(5)
 """Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use"""
 META_N_NODES, META_N_EDGES = range(5, 7)
-"""Further indices: rows ever used of each pool"""
+"""Indices into ``Tree.meta``: rows ever used of each pool"""
 META_FREE_NODE, META_DROPPED, META_FREE_EDGES = range(7, 10)
-"""And the heads of lists; those of free edge runs start at META_FREE_EDGES, one per power of two."""
+"""Indices into ``Tree.meta``: heads of lists; those of free edge runs start at META_FREE_EDGES, one per power of two"""
 EDGE_CLASSES = 11
-"""Edge runs hold 1 to 1024 edges: 626 moves on the largest board fit."""
+"""Edge runs hold 1 to 1024 edges, enough for the 626 moves of the largest board."""
 META_FIELDS = META_FREE_EDGES + EDGE_CLASSES
 
 
 class Tree(NamedTuple):
     """All rows of one search tree; A = N*N + 1 policy entries, L the longest run of edges.
 
-    ``buckets`` is a power of two where values are corrected (:mod:`engine.search.value_bias`), else 0.
+    ``buckets`` is a power of two with value bias correction (:mod:`engine.search.value_bias`), else 0.
     """
 
     meta: Annotated[np.ndarray, "int64[META_FIELDS]"]
-    """counts, and the first rows of the lists of rows to be used again (NONE = empty)"""
+    """counts, and heads of the free lists (NONE = empty)"""
 
     state: Annotated[np.ndarray, "uint8[nodes]"]
     """UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED or TERMINAL"""
     value: Annotated[np.ndarray, "float32[nodes]"]
-    """the node's own evaluation, -1 to 1 for its side to move; 0 before, AWAITED its parent's"""
+    """the node's own evaluation, -1 to 1 for its side to move; 0 if unevaluated, its parent's value while AWAITED"""
     lead: Annotated[np.ndarray, "float32[nodes]"]
-    """the same in points"""
+    """the node's own lead in points, for its side to move"""
     expanded_prior_mass: Annotated[np.ndarray, "float32[nodes]"]
     """sum of the priors of its edges"""
     first_edge: Annotated[np.ndarray, "int32[nodes]"]
-    """where its run of edges starts; NONE without edges"""
+    """first row of its run of edges; NONE without edges"""
     n_edges: Annotated[np.ndarray, "int16[nodes]"]
     """edges in use"""
     edge_room: Annotated[np.ndarray, "int16[nodes]"]
     """length of the run, a power of two; 0 without edges"""
     best_unexpanded: Annotated[np.ndarray, "uint32[nodes]"]
-    """the likeliest move without an edge (:func:`engine.search.priors.likeliest`), NO_MOVE at first"""
+    """the likeliest move without an edge (:func:`engine.search.priors.likeliest`); NO_MOVE before expansion"""
     prior_codes: Annotated[np.ndarray, "uint16[nodes, A]"]
-    """codes of the priors of the moves without an edge, by policy index; nothing before expansion"""
+    """codes of the priors of the moves without an edge, by policy index; undefined before expansion"""
     next: Annotated[np.ndarray, "int32[nodes]"]
-    """in the list of free or of dropped nodes the next one"""
+    """next node in the list of free or of dropped nodes"""
     bucket: Annotated[np.ndarray, "int32[nodes]"]
-    """where values are corrected (:mod:`engine.search.value_bias`), its bucket; NONE without"""
+    """value bias bucket (:mod:`engine.search.value_bias`); NONE without one"""
     network_value: Annotated[np.ndarray, "float32[nodes]"]
-    """there, what the network said; ``value`` is the corrected one"""
+    """with a bucket, the network's value; ``value`` is the corrected one"""
     entered_error: Annotated[np.ndarray, "float32[nodes]"]
-    """there, the weighted error that it has entered in its bucket"""
+    """with a bucket, the node's weighted error in the bucket's sum"""
     entered_weight: Annotated[np.ndarray, "float32[nodes]"]
-    """and the weight"""
+    """with a bucket, the node's weight in the bucket's sum"""
 
     P: Annotated[np.ndarray, "float32[edges]"]
     """prior"""
     N_v: Annotated[np.ndarray, "int32[edges]"]
-    """evaluations by the network (or exact results) backed up through the edge"""
+    """network values (or exact results) backed up through the edge"""
     W_v: Annotated[np.ndarray, "float64[edges]"]
-    """their sum, for the player who chose the edge"""
+    """sum of the N_v values, for the player who chose the edge"""
     N_r: Annotated[np.ndarray, "int32[edges]"]
     """rollout results (or exact results) backed up through the edge"""
     W_r: Annotated[np.ndarray, "float64[edges]"]
-    """their sum, for the player who chose the edge"""
+    """sum of the N_r results, for the player who chose the edge"""
     W_sq: Annotated[np.ndarray, "float64[edges]"]
     """sum of squared results, network and rollout mixed, one a visit"""
     W_lead: Annotated[np.ndarray, "float64[edges]"]
     """sum of leads in points, one a visit, for the player who chose the edge"""
     in_flight: Annotated[np.ndarray, "int32[edges]"]
-    """playouts under way through the edge"""
+    """playouts in flight through the edge"""
     child: Annotated[np.ndarray, "int32[edges]"]
-    """the node behind, NONE before the first visit; in a free run the next free run"""
+    """the child node, NONE before the first visit; in a free run the next free run"""
     move: Annotated[np.ndarray, "int16[edges]"]
     """the point played, PASS = 0"""
 
@@ -117,28 +117,28 @@ class Tree(NamedTuple):
     puct_scores: Annotated[np.ndarray, "float64[L]"]
     """working memory of selection"""
     bias_sum: Annotated[np.ndarray, "float64[buckets]"]
-    """where values are corrected, sum of the nodes' weighted errors; else empty"""
+    """sum of the weighted errors of a bucket's nodes"""
     bias_weight: Annotated[np.ndarray, "float64[buckets]"]
-    """sum of their weights"""
+    """sum of the weights of a bucket's nodes"""
     bias_share: Annotated[np.ndarray, "float64[1]"]
-    """share of a bucket's mean error by which values are corrected"""
+    """subtree value bias factor"""
 
 
 POOLS = {
     pool: [name for name, field in fields_of(Tree).items() if isinstance(field, Field) and field.shape[0] == pool]
     for pool in ("nodes", "edges")
 }
-"""Names of the fields that have an item a node, and an item an edge"""
+"""Names of the fields of each pool"""
 FIRST_ROWS = {"nodes": 256, "edges": 4096}
 
 
 def byte_count(tree: Tree) -> int:
-    """Memory the tree occupies."""
+    """Memory of the tree's arrays."""
     return sum(array.nbytes for array in tree)
 
 
 def used_bytes(tree: Tree) -> int:
-    """Memory of the rows ever used, those waiting to be used again included."""
+    """Memory of the rows ever used, including released ones."""
     used = dict(zip(POOLS, (META_N_NODES, META_N_EDGES), strict=True))
     return sum(int(tree.meta[used[pool]]) * row_bytes(tree, pool) for pool in POOLS)
 
@@ -149,18 +149,17 @@ def row_bytes(tree: Tree, pool: str) -> int:
 
 
 BUCKETS = 1 << 16
-"""Of a tree whose values are corrected (:mod:`engine.search.value_bias`). Two keys that meet in one share it."""
+"""Value bias buckets (:mod:`engine.search.value_bias`); keys with equal low bits share one."""
 MOST_GROWTH = 16 << 20
-"""Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""
+"""Largest growth of a pool in bytes, so that it holds the lock for at most some 20 ms"""
 
 
 def new_tree(size: int, value_bias: float = 0.0) -> Tree:
-    """A tree of one unexpanded root, with little room.
+    """A tree of one unexpanded root, with few rows.
 
     Args:
-        size: of the board.
-        value_bias: by which share of their errors the network's values are corrected (:mod:`engine.search.value_bias`);
-            0 = not at all.
+        size: board size.
+        value_bias: subtree value bias factor (:mod:`engine.search.value_bias`); 0 = no correction.
     """
     buckets = BUCKETS if value_bias > 0.0 else 0
     longest = 1 << (EDGE_CLASSES - 1)
@@ -172,12 +171,13 @@ def new_tree(size: int, value_bias: float = 0.0) -> Tree:
 
 
 def reserve(tree: Tree, nodes: int, edges: int, limit: int) -> bool:
-    """Make room for a number of further rows of each pool.
+    """Grow the pools, if they have fewer unused rows than wanted.
 
     Args:
-        limit: bytes the whole tree may take.
+        nodes, edges: unused rows wanted.
+        limit: memory limit of the whole tree, in bytes.
     Returns:
-        bool: False when the limit refused some of it; the pools are usable as they are, and used rows may come back.
+        bool: False if the limit refused some growth; the pools stay usable, and released rows are reused.
     Threads: the tree's lock is held.
     """
     wanted = (int(tree.meta[META_N_NODES]) + nodes, int(tree.meta[META_N_EDGES]) + edges)
@@ -199,7 +199,7 @@ def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
     rows = min(max(wanted, min(2 * have, most)), left, (1 << 31) - 1)
     if rows < wanted:
         return False
-    # The first field tells the capacity, so it grows last: if memory runs out on the way, nothing is written beyond.
+    # The first field's length is the capacity, so it grows last: after a failed allocation no row lies out of bounds.
     for field in reversed(fields):
         field.resize((rows, *field.shape[1:]), refcheck=False)
     return True
@@ -207,7 +207,7 @@ def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
 
 @kernel
 def clear(tree):
-    """Drop everything but an unexpanded root."""
+    """Reset the tree to an unexpanded root."""
     meta = tree.meta
     meta[:] = 0
     meta[META_FREE_NODE:] = NONE
@@ -217,7 +217,7 @@ def clear(tree):
 
 @inlined_kernel
 def new_node(tree, state):
-    """Take a node row; returns its number, NONE if the pool is full."""
+    """Allocate a node; returns its row, NONE if the pool is full."""
     meta = tree.meta
     if meta[META_FREE_NODE] == NONE:
         reclaim(tree)
@@ -244,10 +244,10 @@ def new_node(tree, state):
 
 @kernel
 def store_moves(tree, node, codes):
-    """Give a node its moves, none of which has an edge.
+    """Store the priors of a node's moves, none of which has an edge.
 
     Args:
-        codes: uint16[A], as :mod:`engine.search.priors` keeps priors.
+        codes: uint16[A], prior codes (:mod:`engine.search.priors`).
     """
     for index in range(len(codes)):
         tree.prior_codes[node, index] = codes[index]
@@ -256,7 +256,7 @@ def store_moves(tree, node, codes):
 
 @kernel
 def replace_priors(tree, node, codes):
-    """Give a node's moves other priors; moves that have an edge keep it.
+    """Replace the priors of a node's moves; edges stay.
 
     Args:
         codes: uint16[A] of the same moves.
@@ -275,7 +275,7 @@ def replace_priors(tree, node, codes):
 
 @kernel
 def _edge_class(room):
-    """Which free list a run of edges belongs to: the logarithm of its length."""
+    """Number of the free list for a run of edges: the base-2 logarithm of its length."""
     run_class = 0
     while (1 << run_class) < room:
         run_class += 1
@@ -284,7 +284,7 @@ def _edge_class(room):
 
 @kernel
 def _take_edges(tree, run_class):
-    """A run of ``2 ** run_class`` edges, used before or new; NONE if the pool is full."""
+    """Allocate a run of ``2 ** run_class`` edges; returns its first row, NONE if the pool is full."""
     meta = tree.meta
     for _ in range(2):
         for longer in range(run_class, EDGE_CLASSES):
@@ -306,7 +306,7 @@ def _take_edges(tree, run_class):
 
 @kernel
 def _free_edges(tree, first, run_class):
-    """Give a run of edges back."""
+    """Release a run of edges."""
     tree.child[first] = tree.meta[META_FREE_EDGES + run_class]
     tree.meta[META_FREE_EDGES + run_class] = first
 
@@ -341,10 +341,7 @@ def _widen(tree, node):
 
 @inlined_kernel
 def add_edge(tree, node):
-    """Give an expanded node an edge for the likeliest move without one; returns it, NONE if the pool is full.
-
-    The node must have such a move.
-    """
+    """Add an edge for an expanded node's likeliest move without one, which must exist; NONE if the pool is full."""
     n_edges = np.int64(tree.n_edges[node])
     if n_edges == tree.edge_room[node] and not _widen(tree, node):
         return NONE
@@ -375,7 +372,7 @@ def edge_visits(tree, edge):
 
 @kernel
 def follow(tree, node, move):
-    """The edge of a node that plays a move, NONE if it was never chosen."""
+    """The edge of a node that plays a move, NONE if there is none."""
     for edge in range(tree.first_edge[node], tree.first_edge[node] + tree.n_edges[node]):
         if tree.move[edge] == move:
             return edge
@@ -384,14 +381,14 @@ def follow(tree, node, move):
 
 @kernel
 def advance_root(tree, edge):
-    """Make the node behind an edge of the root the new root; what is outside its subtree is dropped.
+    """Make the child of a root edge the new root; nodes outside its subtree are dropped.
 
     Threads: the tree's lock is held and nothing is in flight.
     """
     meta = tree.meta
     old, root = meta[META_ROOT], np.int64(tree.child[edge])
     meta[META_ROOT_VISITS] = edge_visits(tree, edge)
-    # What is taken apart with the old root ends here.
+    # Cut the edge, so that reclaiming the old root leaves the new one alone.
     tree.child[edge] = NONE
     meta[META_ROOT] = root
     meta[META_FULL] = 0
@@ -400,14 +397,14 @@ def advance_root(tree, edge):
 
 @kernel
 def _drop(tree, node):
-    """Put a node that nothing leads to any more on the list of dropped ones."""
+    """Add an unreachable node to the list of dropped nodes."""
     tree.next[node] = tree.meta[META_DROPPED]
     tree.meta[META_DROPPED] = node
 
 
 @kernel
 def reclaim(tree):
-    """Take one dropped node apart: its rows become free, its children are dropped; False if there was none."""
+    """Release one dropped node with its edges and drop its children; False if there is none."""
     meta = tree.meta
     node = meta[META_DROPPED]
     if node == NONE:
@@ -428,14 +425,14 @@ def reclaim(tree):
 
 @kernel
 def forget_errors(tree):
-    """Empty all buckets: the tree is begun anew."""
+    """Empty all value bias buckets."""
     tree.bias_sum[:] = 0.0
     tree.bias_weight[:] = 0.0
 
 
 @kernel
 def leave_bucket(tree, node):
-    """Take what a node has entered out of its bucket again: the node is given back."""
+    """Subtract a released node's error and weight from its value bias bucket."""
     bucket = tree.bucket[node]
     if bucket != NONE:
         tree.bias_sum[bucket] -= tree.entered_error[node]

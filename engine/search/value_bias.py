@@ -1,14 +1,13 @@
-"""Subtree value bias: what the network misjudges wherever the same moves are played, found out while a search runs.
+"""Subtree value bias: correction of network values by the errors that the search finds after the same local moves.
 
-A sequence of moves that the network takes for better than it is comes up in many branches of a tree, and is refuted by
-some moves more in each of them. Positions that such a sequence leads to share a *bucket*: the same two last moves, and
-the same stones around the last one (:func:`bucket_key`). A node's *error* is the mean value of its children, by visits,
-less the network's value of the node. A bucket has the weighted mean of its nodes' errors; those with more visits weigh
-more. The network's value of a node is corrected by a share of this mean, when the node is new and again with every
-playout through it. Values alone change; priors and exploration do not.
+A sequence of moves that the network overrates appears in many branches of a tree, and the search must refute it in each
+of them. Positions after such a sequence share a *bucket*: the same last two moves, and the same stones around the last
+one (:func:`bucket_key`). A node's *error* is the mean value of its children, by visits, less the network's value of the
+node. A bucket holds the weighted mean of its nodes' errors; weights grow with visits. The network's value of a node is
+corrected by this mean times ``value_bias`` (KataGo's ``subtreeValueBiasFactor``), first when the node is new, then
+after every playout through it. Only values change, not priors or exploration.
 
-The share is ``value_bias``, KataGo's ``subtreeValueBiasFactor``. Source: KataGo, ``docs/KataGoMethods.md``, "Subtree
-Value Bias Correction". Threads: the tree's lock is held.
+Source: KataGo, ``docs/KataGoMethods.md``, "Subtree Value Bias Correction". Threads: the tree's lock is held.
 """
 
 import numpy as np
@@ -21,17 +20,17 @@ from engine.search.tree import NONE
 from engine.system.jit import kernel
 
 EXPONENT = 0.85
-"""A node counts by the visits below it to this power (KataGo's subtreeValueBiasWeightExponent)."""
+"""A node's weight is its visits to this power (KataGo's ``subtreeValueBiasWeightExponent``)."""
 REACH = 2
-"""Points to each side of the last move that a key covers: 5x5 in all"""
+"""Distance from the last move up to which a key covers points: 5x5 points"""
 
 
 @kernel
 def bucket_key(position):
-    """uint64: a number for what a position's bucket goes by.
+    """uint64 hash that selects a position's bucket.
 
-    That is the side to move, the last two moves and the point that ko forbids; and, unless the last move was a pass,
-    what is on the 5x5 points around it, chains in atari told from others.
+    It covers the side to move, the last two moves and the ko point; unless the last move was a pass, also the colours
+    of the 5x5 points around it, with chains in atari distinct from others.
     """
     board, meta = position.board, position.meta
     size, stride, played = board.meta[META_SIZE], board.meta[META_STRIDE], meta[META_N_MOVES]
@@ -56,24 +55,21 @@ def bucket_key(position):
 
 @kernel
 def corrects(tree):
-    """Whether this tree's values are corrected."""
+    """Whether this tree's values are corrected by subtree value bias."""
     return len(tree.bias_sum) > 0
 
 
 @kernel
 def _correction(tree, bucket):
-    """What a bucket adds to the network's values."""
+    """The value that a bucket adds to the network's values."""
     weight = tree.bias_weight[bucket]
-    # What is left of rounding where all nodes have left is no error.
+    # An empty bucket holds rounding errors.
     return np.float32(tree.bias_share[0] * tree.bias_sum[bucket] / weight) if weight > 0.01 else np.float32(0.0)
 
 
 @kernel
 def correct_leaf(tree, batch, i):
-    """Row i's leaf, which the network has just evaluated, joins its bucket; its value is corrected.
-
-    The root has no bucket: which move led to it no longer matters.
-    """
+    """Add row i's leaf, just evaluated, to its bucket and correct its value; a root leaf has no bucket."""
     if batch.depth[i] == 0:
         return
     leaf, bucket = batch.leaf[i], np.int64(batch.bucket_key[i] & np.uint64(len(tree.bias_sum) - 1))
@@ -85,9 +81,9 @@ def correct_leaf(tree, batch, i):
 
 @kernel
 def learn_errors(tree, batch, i):
-    """Enter the errors of the nodes of row i's path, whose playout is backed up, and correct these nodes anew.
+    """Update the errors of the nodes on row i's path after its backup, and correct their values again.
 
-    What a correction changes is carried on to all edges above, like the value of a playout and its square.
+    The change of a node's value, and of its square, is added to all edges above it.
     """
     shift, squares = 0.0, 0.0
     for d in range(batch.depth[i] - 1, 0, -1):

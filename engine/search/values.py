@@ -1,19 +1,18 @@
-"""Reading the tree: values of edges and nodes, leading moves, the principal variation, weights of moves.
+"""Statistics read from the tree: values of edges and nodes, leading moves, the principal variation, child weights.
 
 An edge's value mixes two averages, of network values and of rollout results (AlphaGo, Methods, "Searching with
 policy and value networks")::
 
     Q = (1 - lambda) * W_v / N_v + lambda * W_r / N_r
 
-A side without any result does not count. A completed playout adds one to N_v, to N_r or to both, so the visits of an
+An average without results is left out. A completed playout adds one to N_v, to N_r or to both, so the visits of an
 edge are ``max(N_v, N_r)``.
 
-With ``value_weight`` (KataGo's ``valueWeightExponent``) a move that looks worse than the others counts less in its
-node's value. The mean over all playouts below a node is too low where PUCT has to look at moves that turn out badly. So
-a move's weight is its visits times F(z) ** value_weight, F being Student's distribution with three degrees of freedom
-and z how far its value lies above the mean of all, by a deviation of sqrt(1 / (1.5 sqrt(visits))). Visits and selection
-stay as they are; the sums of values along a playout's path are recomputed from below. Source: KataGo,
-``recomputeNodeStats``.
+``value_weight`` (KataGo's ``valueWeightExponent``) down-weights children whose value is far below the mean of all. The
+mean over all playouts below a node is too low if PUCT has to explore bad moves. A child's weight is its visits times
+F(z) ** value_weight. F is Student's distribution with three degrees of freedom, z the child's value minus the mean,
+divided by a deviation of sqrt(1 / (1.5 sqrt(visits))). Visits and selection do not change; the sums of values along a
+playout's path are recomputed from below. Source: KataGo, ``recomputeNodeStats``.
 
 Threads: the tree's lock is held.
 """
@@ -59,52 +58,44 @@ def root_lead(tree):
 
 
 @kernel
-def leaders(tree):
-    """Visits of the two most visited moves at the root."""
-    first, second = 0, 0
-    root = tree.meta[META_ROOT]
-    for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
+def most_visited(tree, node):
+    """A node's most visited edge, of several the first, NONE without visits; and the visits of the first two."""
+    best, first, second = NONE, 0, 0
+    for edge in range(tree.first_edge[node], tree.first_edge[node] + tree.n_edges[node]):
         visits = edge_visits(tree, edge)
         if visits > first:
-            first, second = visits, first
+            best, first, second = edge, visits, first
         elif visits > second:
             second = visits
-    return first, second
+    return best, first, second
 
 
 @kernel
-def value_margin(tree, weight, share):
-    """How much better the most visited move at the root is than the best of those with ``share`` of its visits.
+def leaders(tree, weight, share):
+    """Visits of the root's two most visited moves, and the value margin of the first.
 
     Returns:
-        float: difference of their values for the side to move, negative where another move looks better. A missing
-        rival counts as value -1; 2.0 before any visit.
+        tuple of two int and a float. The margin is the leading move's value, for the side to move, less the best value
+        of the moves with at least ``share`` of its visits; a missing rival counts as value -1; 2.0 before any visit.
     """
     root = tree.meta[META_ROOT]
-    first, end = tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]
-    best, most = NONE, 0
-    for edge in range(first, end):
-        if edge_visits(tree, edge) > most:
-            best, most = edge, edge_visits(tree, edge)
+    best, most, second = most_visited(tree, root)
     if best == NONE:
-        return 2.0
+        return most, second, 2.0
     rival = -1.0
-    for edge in range(first, end):
+    for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
         visits = edge_visits(tree, edge)
         if edge != best and visits > 0 and visits >= share * most:
             rival = max(rival, edge_mean(tree, edge, weight))
-    return edge_mean(tree, best, weight) - rival
+    return most, second, edge_mean(tree, best, weight) - rival
 
 
 @kernel
 def main_line(tree, node, line, visits):
-    """Write the most visited moves from a node on (int16) and their visits (int32); returns how many they are."""
+    """Write the principal variation from a node on: moves (int16) and their visits (int32); returns its length."""
     length = 0
     while length < len(line):
-        best, most = NONE, 0
-        for edge in range(tree.first_edge[node], tree.first_edge[node] + tree.n_edges[node]):
-            if edge_visits(tree, edge) > most:
-                best, most = edge, edge_visits(tree, edge)
+        best, most, _ = most_visited(tree, node)
         if best == NONE:
             break
         line[length], visits[length] = tree.move[best], most
@@ -126,7 +117,7 @@ def _student(z):
 
 @kernel
 def weighted_value(tree, node, value_weight):
-    """Value of a node for its side to move: its own evaluation, weight 1, and its moves by their weights."""
+    """Weighted mean of a node's own evaluation (weight 1) and its children's values, for its side to move."""
     first, end = tree.first_edge[node], tree.first_edge[node] + tree.n_edges[node]
     visits, values = 0, 0.0
     for edge in range(first, end):
@@ -147,7 +138,7 @@ def weighted_value(tree, node, value_weight):
 
 @kernel
 def root_value(tree, tuning):
-    """Value of the root for its side to move, with weights where they are asked for."""
+    """Value of the root for its side to move; children are weighted if ``tuning.value_weight`` is above 0."""
     root = tree.meta[META_ROOT]
     if tuning.value_weight > 0.0:
         return weighted_value(tree, root, tuning.value_weight)
@@ -156,7 +147,7 @@ def root_value(tree, tuning):
 
 @kernel
 def weigh_paths(tree, batch, count, value_weight):
-    """Write the sums of values anew along the paths of a batch's first ``count`` rows, just backed up, from below."""
+    """Recompute the sums of values along the paths of a batch's first ``count`` rows, just backed up, from below."""
     for i in range(count):
         for d in range(batch.depth[i] - 1, 0, -1):
             edge = tree.first_edge[batch.node[i, d - 1]] + batch.edge_index[i, d - 1]
@@ -164,5 +155,5 @@ def weigh_paths(tree, batch, count, value_weight):
             if visits == 0:
                 continue
             tree.W_v[edge] = -visits * weighted_value(tree, batch.node[i, d], value_weight)
-            # The mean moves, the results' spread about it stays: the bound of a move's value rests on that.
+            # The mean changes; the variance, on which confidence bounds rest, stays.
             tree.W_sq[edge] += (tree.W_v[edge] * tree.W_v[edge] - before * before) / visits

@@ -1,23 +1,34 @@
 """One search thread: the loop that turns leaves into visits.
 
-:meth:`Worker.run` repeats these steps, on several batches in turn so that neither it nor the evaluators wait:
+:meth:`Worker.run` repeats these steps. It keeps several batches in flight, so that neither it nor the evaluators wait:
 
-1. :meth:`Worker._select`: lock; select K leaves, marking their paths as in flight; unlock
-2. :meth:`Worker._open`: replay each path on the worker's own position, count finished games, list moves, probe the
-   cache, encode the misses straight into the slots of a request; submit it
-3. :meth:`Worker._score_finished`: under territory rules, find out which stones are dead in finished games
-4. :meth:`Worker._roll_out`: roll out from these leaves, if rollouts count
-5. :meth:`Worker._open_early`: open them with placeholder priors, if the network is not waited for; now the next batch
-   starts
-6. :meth:`Worker._collect`: wait for the oldest batch; bring its results home, rank the moves
+1. :meth:`Worker._select`: lock; select K leaves, mark their paths as in flight; unlock
+2. :meth:`Worker._prepare`: replay each path on the worker's own position, score finished games, list moves, probe the
+   result cache, encode the misses into the slots of a request; submit it
+3. :meth:`Worker._score_finished`: estimate dead stones in finished games under territory rules
+4. :meth:`Worker._roll_out`: play a rollout from each leaf, if rollouts have a weight
+5. :meth:`Worker._expand_early`: expand leaves with placeholder priors, if playouts may pass before the network answers
+6. :meth:`Worker._collect`: wait for the oldest batch; copy its results, turn logits into priors
 7. :meth:`Worker._back_up`: lock; expand, back up, unmark the paths; unlock
 
-Each step is one kernel call for the whole batch: Python never touches a leaf. Batches end in the order they began, so
-one worker alone grows the same tree every time.
+Steps 1 to 5 are repeated while a batch is free, then steps 6 and 7 follow for the oldest one. Each step is one kernel
+call for the whole batch: Python never touches a leaf. Batches end in the order they began, so a single worker grows the
+same tree every time.
 
-:class:`Workers` starts the workers of a search together, watches them and ends them together. An evaluation that runs
-when a search is stopped, or that has not returned by its deadline, cannot be stopped; the search ends without it, its
-playouts are taken back, and its request is left to the evaluator.
+A leaf's way to the network and back, in the order of calls; each file is read once:
+
+1. ``search/selection.py``: ``select`` walks down to the leaf
+2. ``search/leaves.py``: ``prepare_for_network`` encodes its position into a slot of a request
+3. ``inference/server.py``: ``submit`` queues the request; an evaluator thread takes it (``_run_evaluator``)
+4. ``inference/device.py``: ``evaluate_requests`` forms batches
+5. ``nets/compute/runner.py``: ``Runner.run`` moves a batch to the device and calls ``Network.evaluate``
+6. ``nets/compute/adapter.py``: ``TorchNetwork.evaluate``, by torch or by a program (``nets/compute/program.py``)
+7. ``inference/device.py``: ``copy_outputs`` writes the outputs into the slots; ``hand_back`` wakes the worker
+8. ``search/leaves.py``: ``take_results`` reads the slots and fills the result cache
+9. ``search/backup.py``: ``complete`` expands the leaf and backs its value up
+
+:class:`Workers` starts and ends the workers of a search together and watches them. A running evaluation cannot be
+stopped. If it outlasts the search, its playouts are released and its request is left to the evaluator.
 """
 
 import enum
@@ -25,10 +36,11 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from engine.config import SearchOptions
 from engine.features.symmetry import symmetry_table
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, new_position
 from engine.go.random import seed_state
@@ -38,7 +50,7 @@ from engine.inference.slots import Request, State
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.policy import new_weights
 from engine.rollout.softmax import new_candidates
-from engine.search.alphago_2016 import adapted, back_up_rollouts_early, open_with_placeholders
+from engine.search.alphago_2016 import adapted, back_up_rollouts_early, expand_with_placeholders
 from engine.search.backup import complete, release
 from engine.search.leaves import (
     FINISHED,
@@ -56,7 +68,7 @@ from engine.search.leaves import (
     take_results,
     tree_policy_priors,
 )
-from engine.search.owners import finished_owners, keep_owners, take_owners
+from engine.search.ownership import finished_ownership, store_ownership, take_ownership
 from engine.search.selection import select
 from engine.search.state import Run, Setup, SharedTree
 from engine.search.stoppers import UNLIMITED, playouts_allowed
@@ -65,11 +77,11 @@ from engine.search.values import weigh_paths
 from engine.system import one_line
 
 BATCH_SECONDS = 0.02
-"""Where a run is urgent, a batch is kept to what the network evaluates in this time."""
+"""Longest evaluation time of a batch in an urgent run"""
 GPU_LEAVES = 384
-"""Leaves in flight before a GPU: one batch that it computes, one that waits, and as much on the way home."""
+"""Leaves in flight for a GPU: one batch being computed, one queued, and as many leaves being collected"""
 EDGES_A_BATCH = 2 << (EDGE_CLASSES - 1)
-"""Edge rows kept free before selecting: the longest run moving to a new place, and shorter ones besides."""
+"""Edge rows kept free before selection: room for the longest run to move, and for shorter ones"""
 
 
 class _Outcome(enum.Enum):
@@ -81,13 +93,13 @@ class _Outcome(enum.Enum):
 
 
 class _Flight:
-    """A batch and, with a network, the request that its misses travel in."""
+    """A batch and, with a network, the request for its cache misses."""
 
     def __init__(self, setup: Setup, size: int):
-        self.batch = new_batch(size, setup.batch, setup.value_bias > 0.0)
+        self.batch = new_batch(size, setup.options.batch, setup.value_bias > 0.0)
         self.count = 0
-        self.owners = np.zeros((0, size * size), np.float32)
-        """float32[K, N*N]: the leaves' owners where they are kept, else empty"""
+        self.ownership = np.zeros((0, size * size), np.float32)
+        """float32[K, N*N]: the leaves' ownership, 1 = Black's; empty in a search that keeps none"""
         self.request = self._new_request(setup, size)
 
     @staticmethod
@@ -96,57 +108,50 @@ class _Flight:
         if setup.network is None:
             return None
         server, encoder = setup.network
-        request = server.new_request(size, setup.batch, encoder.planes, encoder.globals)
-        # Alone in its evaluation: results then do not depend on what else happens to be waiting.
-        request.alone = setup.n_workers == 1
+        request = server.new_request(size, setup.options.batch, encoder.planes, encoder.globals)
+        # A batch of its own: the results of a single worker then do not depend on other requests in the queue.
+        request.alone = setup.options.threads == 1
         return request
 
-    def empty(self, setup: Setup, size: int) -> None:
-        """Make room for the next batch; a request that an evaluator still has is left to it."""
+    def reset(self, setup: Setup, size: int) -> None:
+        """Prepare for the next batch after a cancellation; a request that an evaluator still has is left to it."""
         if self.request is None:
             return
         if self.request.state in (State.QUEUED, State.RUNNING):
             self.request = self._new_request(setup, size)
         else:
-            # Else the next run's watcher, which may look before it is submitted anew, finds an old failure.
+            # Else the next run's watcher, which may look before the request is submitted again, finds an old failure.
             self.request.error = None
 
 
-def flights(workers: int, batch: int, evaluators: int, batches_requests: bool) -> int:
-    """Batches that each of some workers keeps in flight before a network.
+def flights(options: SearchOptions, evaluators: int, batches_requests: bool) -> int:
+    """Batches that each worker of a search with a network keeps in flight.
 
     Args:
-        batch: leaves in each.
+        options: resolved.
         evaluators, batches_requests: of the :class:`engine.inference.server.InferenceServer`.
     """
-    at_once = workers * batch
-    if at_once == 1:
-        # A single leaf at a time, which is just that.
+    leaves = options.threads * options.batch
+    if leaves == 1:
         return 1
     # One more than there are evaluators, so that none waits.
-    least = max(2, 1 + -(-evaluators // workers))
-    return max(least, -(-GPU_LEAVES // at_once)) if batches_requests else least
-
-
-def _flights(setup: Setup) -> int:
-    """Batches that each worker keeps in flight; without a network there is nothing to wait for."""
-    if setup.network is None:
-        return 1
-    server = setup.network.server
-    return flights(setup.n_workers, setup.batch, server.evaluators, server.batches_requests)
+    least = max(2, 1 + -(-evaluators // options.threads))
+    return max(least, -(-GPU_LEAVES // leaves)) if batches_requests else least
 
 
 class Worker:
     """A worker's private memory, kept from run to run; :meth:`run` is its thread."""
 
     def __init__(self, setup: Setup, shared: SharedTree, size: int, index: int):
-        """Memory for boards of one size; ``index`` tells the workers' random numbers apart."""
+        """Memory for boards of one size; ``index`` seeds the worker's random numbers."""
         self._setup = setup
         self._shared = shared
         self._size = size
         self._index = index
+        server = setup.network.server if setup.network else None
+        count = flights(setup.options, server.evaluators, server.batches_requests) if server else 1
         self._scratch = setup.network.encoder.new_scratch(size) if setup.network else None
-        self._idle = deque(_Flight(setup, size) for _ in range(_flights(setup)))
+        self._idle = deque(_Flight(setup, size) for _ in range(count))
         self._flying: deque[_Flight] = deque()
         self._flights = tuple(self._idle)
         self._position = new_position(size, MAX_DEPTH)
@@ -156,43 +161,40 @@ class Worker:
         self.restart()
 
     def restart(self) -> None:
-        """Begin the random numbers anew, for a tree that begins anew."""
-        self._random = seed_state(self._setup.seed, self._index)
+        """Reset random numbers and last good replies, for a new tree."""
+        self._random = seed_state(self._setup.options.seed, self._index)
         self._replies = new_last_good_replies()
 
     def warm_up(self) -> None:
-        """Give nothing up, which compiles how that is done. Threads: no search is running."""
+        """Release no leaves, to compile the kernel. Threads: no search is running."""
         release(self._shared.tree, self._idle[0].batch, 0)
 
     def make_room(self, root: Position) -> None:
-        """See to it that the worker's position can hold the root's game and a path."""
+        """Enlarge the worker's position if it cannot hold the root's game and a path."""
         moves = int(root.meta[META_N_MOVES]) + MAX_DEPTH + 1
         if len(self._position.moves) < moves:
             self._position = new_position(self._size, moves + MAX_DEPTH)
 
-    def cancel(self) -> None:
-        """Take this worker's waiting requests back, so that a stopped search ends soon. Threads: any."""
+    def cancel(self, running: bool = False) -> None:
+        """Cancel this worker's requests; see :meth:`engine.inference.server.InferenceServer.cancel`. Threads: any."""
         if self._setup.network is not None:
-            for flight in self._flights:
-                if flight.request is not None:
-                    self._setup.network.server.cancel(flight.request)
+            for request in self._requests(self._flights):
+                self._setup.network.server.cancel(request, running)
 
-    def abandon(self) -> None:
-        """Let go of this worker's requests, those too that are being evaluated: nothing is waited for. Threads: any."""
-        if self._setup.network is not None:
-            for flight in self._flights:
-                if flight.request is not None:
-                    self._setup.network.server.abandon(flight.request)
+    @staticmethod
+    def _requests(flights: Iterable[_Flight]) -> Iterator[Request]:
+        """The requests of some batches; none without a network."""
+        return (flight.request for flight in flights if flight.request is not None)
 
     def failure(self) -> BaseException | None:
-        """What an evaluation failed by that this worker has not come to, since an older one hangs. Threads: any."""
-        for request in [flight.request for flight in list(self._flying)]:
-            if request is not None and request.done.is_set() and request.error is not None and not request.cancelled:
+        """The error of a failed evaluation while this worker still waits for an older one. Threads: any."""
+        for request in self._requests(list(self._flying)):
+            if request.done.is_set() and request.error is not None and not request.cancelled:
                 return request.error
         return None
 
     def run(self, run: Run) -> None:
-        """Work until a stopper says so; nothing is in flight afterwards, whatever happens."""
+        """Search until a stopper ends the run; afterwards nothing is in flight, even after an error."""
         shared = self._shared
         self._run = run
         try:
@@ -201,18 +203,21 @@ class Worker:
                 if outcome is _Outcome.STARTED and self._idle:
                     continue
                 if self._flying:
-                    self._finish()
+                    self._complete_oldest()
                 elif outcome is _Outcome.STOPPED:
                     return
                 else:
-                    # All leaves worth selecting are other workers'; a time-out guards against a lost wake-up.
+                    # Other workers evaluate all leaves worth selecting; a timeout guards against a lost wake-up.
                     with shared.lock:
                         shared.lock.wait(timeout=0.05)
         except BaseException as error:
             with shared.lock:
                 shared.error = shared.error or error
         finally:
-            self._abandon()
+            if self._flying:
+                self.cancel(running=True)
+            while self._flying:
+                self._release(self._flying.popleft())
 
     def _start(self) -> _Outcome:
         """Steps 1 to 5 for one batch."""
@@ -220,14 +225,14 @@ class Worker:
         outcome = self._select(flight)
         if outcome is _Outcome.STARTED:
             self._flying.append(self._idle.popleft())
-            self._open(flight)
+            self._prepare(flight)
             self._score_finished(flight)
             self._roll_out(flight)
-            self._open_early(flight)
+            self._expand_early(flight)
         return outcome
 
     def _select(self, flight: _Flight) -> _Outcome:
-        """Step 1: leaves for a batch, as many as limits and room allow."""
+        """Step 1: select the leaves of a batch, up to the number that stoppers and memory allow."""
         shared = self._shared
         with shared.lock:
             wanted = self._batch_size()
@@ -236,11 +241,11 @@ class Worker:
             wanted = min(wanted, self._room_in_flight())
             tree = shared.tree
             has_room = reserve(tree, wanted, EDGES_A_BATCH + wanted, shared.limit_bytes)
-            if shared.owners is not None:
-                # Here, where nothing is in flight yet: there may be no memory for it.
-                shared.owners.grow(len(tree.state))
+            if shared.ownership is not None:
+                # Before selection: if the allocation fails, nothing of this batch is in flight yet.
+                shared.ownership.grow(len(tree.state))
             count = select(tree, flight.batch, wanted, shared.tuning, self._run.move_filter, False)
-            # With room left, a refused row only means that these leaves took more than usual: try again.
+            # If the pools may still grow, a refused row only means that these leaves took more than usual: try again.
             refused = has_room and tree.meta[META_FULL] == 1
             if has_room:
                 tree.meta[META_FULL] = 0
@@ -249,19 +254,19 @@ class Worker:
         flight.count = count
         return _Outcome.STARTED
 
-    def _open(self, flight: _Flight) -> None:
-        """Step 2: what the leaves are, and a request for what the cache does not know."""
+    def _prepare(self, flight: _Flight) -> None:
+        """Step 2: find out each leaf's kind and moves, and request the evaluations that the cache lacks."""
         setup, request, patterns = self._setup, flight.request, self._setup.patterns
         leaves = (self._run.root, self._position, flight.batch, flight.count)
         if setup.network is not None and request is not None:
-            server = setup.network.server
+            server, options = setup.network.server, setup.options
             request.state = State.FILLING
-            shown = (np.uint64(setup.seed), setup.random_symmetry, request.planes, request.globals)
-            request.count = prepare_for_network(*leaves, self._cache(server), self._scratch, *shown)
+            inputs = (np.uint64(options.seed), options.random_symmetry, request.planes, request.globals)
+            request.count = prepare_for_network(*leaves, self._cache(server), self._scratch, *inputs)
             if request.count > 0:
                 server.submit(request)
-                if self._run.let_go.is_set():
-                    server.abandon(request)
+                if self._run.cancelled.is_set():
+                    server.cancel(request, running=True)
             if setup.mechanisms.adaptive_expansion:
                 with self._shared.lock:
                     self._shared.tuning = adapted(self._shared.tuning, server.waiting == 0)
@@ -271,13 +276,14 @@ class Worker:
             prepare(*leaves)
 
     def _score_finished(self, flight: _Flight) -> None:
-        """Step 3: results of finished games whose dead stones have to be found."""
+        """Step 3: score finished games whose dead stones are unknown."""
         batch, count, setup = flight.batch, flight.count, self._setup
         if (batch.kind[:count] == UNSCORED).any():
-            score_finished_territory(self._run.root, self._position, batch, count, setup.owner_tables(), setup.seed)
+            tables, seed = setup.ownership_tables(), setup.options.seed
+            score_finished_territory(self._run.root, self._position, batch, count, tables, seed)
 
     def _roll_out(self, flight: _Flight) -> None:
-        """Step 4: a rollout from each leaf, if rollouts count."""
+        """Step 4: play a rollout from each leaf, if rollouts have a weight."""
         setup, patterns = self._setup, self._setup.patterns
         if not setup.uses_rollouts:
             return
@@ -289,8 +295,8 @@ class Worker:
             policy = (self._weights, patterns.tables, self._replies, setup.mechanisms.reply_probability)
             roll_out_by_policy(*leaves, *game, *policy, self._candidates.cell)
 
-    def _open_early(self, flight: _Flight) -> None:
-        """Step 5: the tree policy's priors, as placeholders that playouts may pass, or for good without a policy."""
+    def _expand_early(self, flight: _Flight) -> None:
+        """Step 5: the tree policy's priors: placeholders until the network answers, final if it has no policy."""
         setup, shared, batch, count = self._setup, self._shared, flight.batch, flight.count
         has_no_policy = setup.network is not None and not setup.network.has_policy
         if setup.patterns is None or not (setup.mechanisms.placeholder_priors or has_no_policy):
@@ -302,7 +308,7 @@ class Worker:
         if not setup.mechanisms.placeholder_priors:
             return
         with shared.lock:
-            open_with_placeholders(shared.tree, batch, count, shared.tuning.rollout_weight)
+            expand_with_placeholders(shared.tree, batch, count, shared.tuning.rollout_weight)
             if setup.mechanisms.async_values:
                 back_up_rollouts_early(shared.tree, batch, count)
             shared.lock.notify_all()
@@ -310,43 +316,42 @@ class Worker:
     def _batch_size(self) -> int:
         """Leaves to select now; 0 = stop. Threads: the lock is held."""
         network = self._setup.network
-        if self._shared.error is not None or self._run.let_go.is_set():
+        if self._shared.error is not None or self._run.cancelled.is_set():
             return 0
         progress = self._shared.progress(self._run, network)
-        wanted = min(self._setup.batch, self._leaves_for(progress.visits))
-        if self._run.is_urgent and network is not None and network.server.seconds_per_position > 0.0:
-            wanted = min(wanted, max(1, int(BATCH_SECONDS / network.server.seconds_per_position)))
+        wanted = min(self._setup.options.batch, self._leaves_for(progress.visits))
+        if self._run.is_urgent and network is not None and network.server.pace.seconds_per_position > 0.0:
+            wanted = min(wanted, max(1, int(BATCH_SECONDS / network.server.pace.seconds_per_position)))
         wanted = min(wanted, playouts_allowed(self._run.stoppers, progress))
-        if progress.visits + progress.in_flight == 0:
-            # Whatever the budget, the root itself is evaluated: there is always a move to choose.
-            wanted = 1
-        return wanted
+        # The root is evaluated even without any budget: a search must find a move.
+        return 1 if progress.visits + progress.in_flight == 0 else wanted
 
     def _leaves_for(self, visits: int) -> int:
-        """Leaves a batch for a tree of this size: in a small one, leaves that are selected together are poor ones."""
-        return 1 + visits // self._setup.visits_per_leaf if self._setup.visits_per_leaf else UNLIMITED
+        """Largest batch for a tree with these visits: in a small tree, leaves selected together are poor ones."""
+        per_leaf = self._setup.options.visits_per_leaf
+        return 1 + visits // per_leaf if per_leaf else UNLIMITED
 
     def _room_in_flight(self) -> int:
-        """Leaves that may be added to those in flight: one batch more, over all workers, than is being evaluated.
+        """Leaves that may be selected besides those in flight: one batch more, over all workers, than evaluators.
 
         Threads: the lock is held.
         """
         setup, meta = self._setup, self._shared.tree.meta
-        at_once = 1 + (setup.network.server.evaluators if setup.network else setup.n_workers)
-        return max(0, at_once * self._leaves_for(int(meta[META_ROOT_VISITS])) - int(meta[META_IN_FLIGHT]))
+        batches = 1 + (setup.network.server.evaluators if setup.network else setup.options.threads)
+        return max(0, batches * self._leaves_for(int(meta[META_ROOT_VISITS])) - int(meta[META_IN_FLIGHT]))
 
-    def _finish(self) -> None:
+    def _complete_oldest(self) -> None:
         """Steps 6 and 7 for the oldest batch."""
         if not self._collect(self._flying[0]):
             self._release(self._flying.popleft())
             return
-        # What is in the tree must not be taken back, whatever happens from here on.
+        # No longer in flight: an error during the backup must not release these leaves as well.
         flight = self._flying.popleft()
         self._idle.append(flight)
         self._back_up(flight)
 
     def _collect(self, flight: _Flight) -> bool:
-        """Step 6: values and priors of a batch; False if its request was cancelled or abandoned."""
+        """Step 6: wait for a batch's values and priors; False if its request was cancelled."""
         setup, batch, count, request = self._setup, flight.batch, flight.count, flight.request
         if setup.network is not None and request is not None:
             server = setup.network.server
@@ -357,93 +362,88 @@ class Worker:
             outputs = (request.policy, request.value, request.score)
             gives = ("policy" in server.spec.heads, setup.has_network_score)
             take_results(batch, count, self._symmetries, *outputs, *gives, self._cache(server))
-            if self._shared.owners is not None:
-                self._take_owners(flight, server, request)
+            if self._shared.ownership is not None:
+                self._take_ownership(flight, server, request)
             request.state = State.FREE
         if setup.network is None and setup.patterns is None:
             shuffle_moves(batch, count, self._random)
         else:
-            rank_moves(batch, count, setup.policy_temperature)
+            rank_moves(batch, count, setup.options.policy_temperature)
         return True
 
     def _cache(self, server: InferenceServer) -> Cache:
         """The result cache; searches that keep ownership have their own."""
-        return server.cache if self._shared.owners is None else server.owner_caches().results
+        return server.cache if self._shared.ownership is None else server.ownership_caches().results
 
-    def _take_owners(self, flight: _Flight, server: InferenceServer, request: Request) -> None:
-        """Who owns what at a batch's leaves."""
+    def _take_ownership(self, flight: _Flight, server: InferenceServer, request: Request) -> None:
+        """Write the ownership of a batch's leaves."""
         batch, count, root = flight.batch, flight.count, self._run.root
-        if len(flight.owners) < len(batch.kind):
-            flight.owners = np.zeros((len(batch.kind), self._size**2), np.float32)
-        answers = request.ownership.reshape(len(request.ownership), -1)
-        to_move, cache = root.meta[META_TO_MOVE], server.owner_caches().owners
-        take_owners(batch, count, to_move, self._symmetries, answers, cache, flight.owners)
+        if len(flight.ownership) < len(batch.kind):
+            flight.ownership = np.zeros((len(batch.kind), self._size**2), np.float32)
+        outputs = request.ownership.reshape(len(request.ownership), -1)
+        to_move, cache = root.meta[META_TO_MOVE], server.ownership_caches().ownership
+        take_ownership(batch, count, to_move, self._symmetries, outputs, cache, flight.ownership)
         if (batch.kind[:count] == FINISHED).any():
-            finished_owners(root, self._position, batch, count, flight.owners)
+            finished_ownership(root, self._position, batch, count, flight.ownership)
 
     def _back_up(self, flight: _Flight) -> None:
-        """Step 7: what the batch has learnt, into the tree."""
+        """Step 7: expand the batch's leaves and back their values up."""
         if self._run.ending is not None:
-            self._run.ending.score_leaves(flight.batch, flight.count, flight.owners if len(flight.owners) else None)
+            ownership = flight.ownership if len(flight.ownership) else None
+            self._run.ending.score_leaves(flight.batch, flight.count, ownership)
         shared, adds = self._shared, (self._setup.network is not None, self._setup.uses_rollouts)
         with shared.lock:
             complete(shared.tree, flight.batch, flight.count, shared.tuning.rollout_weight, *adds)
             if shared.tuning.value_weight > 0.0:
                 weigh_paths(shared.tree, flight.batch, flight.count, shared.tuning.value_weight)
-            if shared.owners is not None:
-                keep_owners(flight.batch, flight.count, flight.owners, shared.owners.rows)
+            if shared.ownership is not None:
+                store_ownership(flight.batch, flight.count, flight.ownership, shared.ownership.rows)
             shared.lock.notify_all()
 
     def _release(self, flight: _Flight) -> None:
-        """Give a batch up without results."""
+        """Release a batch's leaves without results."""
         with self._shared.lock:
             release(self._shared.tree, flight.batch, flight.count)
             self._shared.lock.notify_all()
-        flight.empty(self._setup, self._size)
+        flight.reset(self._setup, self._size)
         self._idle.append(flight)
-
-    def _abandon(self) -> None:
-        """Release whatever is still in flight after an error."""
-        if self._flying:
-            self.abandon()
-        while self._flying:
-            self._release(self._flying.popleft())
 
 
 WAKE_S = 1.0
-"""How long the thread that runs a search waits at most: timed waits alone let signals through everywhere."""
+"""Longest wait of the thread that runs a search; on some platforms only timed waits let signals through"""
 PATIENCE_S, PATIENCE_SHARE = 0.02, 0.1
-"""How long evaluations that run when a search is stopped are waited for, and the most of it as a share of the search's
-time; on a machine that is fast enough they are worth it."""
+"""How long a stopped search waits for running evaluations, and the limit of that as a share of the search's time"""
 FIRST_S = 0.5
-"""How long a stopped search still waits for the evaluation of its root, without which there is no move"""
+"""How long a stopped search waits for the evaluation of its root, without which it has no move"""
 HANG_S, HANG_CALLS = 60.0, 10.0
-"""A search ends in an error when nothing has come of it for ``HANG_S``, because a call of the network takes longer than
-that and than ``HANG_CALLS`` usual ones."""
+"""A search fails after ``HANG_S`` without progress while a call of the network takes longer than ``HANG_S`` and than
+``HANG_CALLS`` mean calls."""
 
 
 class Workers:
     """The workers of a search, for one board size. Threads: one calls :meth:`work`; :meth:`stop` is for any."""
 
     def __init__(self, setup: Setup, shared: SharedTree, size: int) -> None:
-        self.each = [Worker(setup, shared, size, index) for index in range(setup.n_workers)]
+        self.each = [Worker(setup, shared, size, index) for index in range(setup.options.threads)]
         self.stopping = threading.Event()
-        """the run in progress is to end"""
+        """set to end the run in progress"""
         self._setup, self._shared = setup, shared
         self._working = 0
-        self._finished = threading.Event()
+        self._ended = threading.Event()
+        """set when the last worker has ended"""
         self._woken = threading.Event()
-        """set by what :meth:`work` waits for"""
+        """wakes :meth:`work`: the workers have ended, or the run is stopped"""
 
-    def work(self, run: Run, due_s: float = math.inf, tell: Callable[[float], float] | None = None) -> None:
-        """Run the workers to their end; they end too if one cannot be started, or ``tell`` fails.
+    def work(self, run: Run, due_s: float = math.inf, report: Callable[[float], float] | None = None) -> None:
+        """Run the workers to their end; all end if one cannot be started or ``report`` fails.
 
         Args:
-            due_s: ``time.perf_counter`` when ``tell`` is to be called; given this, it returns when it is due next.
+            due_s: ``time.perf_counter`` of the first call of ``report``, which is given the time at which it was due
+                and returns that of its next call.
         Raises:
-            NetworkFailed: it did, or does not answer.
+            NetworkFailed: the network failed or does not answer.
         """
-        self._finished.clear()
+        self._ended.clear()
         self._woken.clear()
         self._working, threads = len(self.each), list[threading.Thread]()
         try:
@@ -451,11 +451,11 @@ class Workers:
                 name = f"search-{index}"
                 threads.append(threading.Thread(target=self._run, args=(worker, run), name=name, daemon=True))
                 threads[-1].start()
-            self._watch(run, due_s, tell)
+            self._watch(run, due_s, report)
         finally:
-            if not self._finished.is_set():
+            if not self._ended.is_set():
                 self.stop()
-                self._let_go(run)
+                self._cancel_running(run)
             for thread in threads:
                 if thread.ident is not None:
                     thread.join()
@@ -463,24 +463,24 @@ class Workers:
             raise self._shared.error
 
     def _run(self, worker: Worker, run: Run) -> None:
-        """A worker's thread; the last one to end says so."""
+        """A worker's thread; the last one to end sets the events."""
         try:
             worker.run(run)
         finally:
             with self._shared.lock:
                 self._working -= 1
                 if self._working == 0:
-                    self._finished.set()
+                    self._ended.set()
                     self._woken.set()
 
-    def _watch(self, run: Run, due_s: float, tell: Callable[[float], float] | None) -> None:
-        """Wait for the end of a run, or for what ends it; report meanwhile."""
+    def _watch(self, run: Run, due_s: float, report: Callable[[float], float] | None) -> None:
+        """Call ``report`` when it is due, until the run has ended, is stopped, failed or past its deadline."""
         server = self._setup.network.server if self._setup.network else None
         meta, known, since_s = self._shared.tree.meta, (-1, 0), 0.0
-        # Where a call hung before, the other evaluators need no more than their usual time to show that they work.
+        # If a call hung in an earlier run, the other evaluators show within a second whether they work.
         patience_s = WAKE_S if server is not None and _hangs(server) else HANG_S
-        while not (self._finished.is_set() or self.stopping.is_set()):
-            # Other evaluations may hang, of other workers or older ones of the same.
+        while not (self._ended.is_set() or self.stopping.is_set()):
+            # A failed worker or evaluation ends the run even while other evaluations hang.
             if self._shared.error is not None:
                 return
             for error in (worker.failure() for worker in self.each):
@@ -490,28 +490,28 @@ class Workers:
             end_s = run.deadline_s if meta[META_ROOT_VISITS] > 0 else run.first_deadline_s
             if now_s >= end_s:
                 return
-            if tell is not None and now_s >= due_s:
-                due_s = tell(due_s)
+            if report is not None and now_s >= due_s:
+                due_s = report(due_s)
                 continue
-            found = (int(meta[META_ROOT_VISITS]), server.evaluations if server else 0)
-            if found != known or not meta[META_IN_FLIGHT]:
-                known, since_s = found, now_s
+            counts = (int(meta[META_ROOT_VISITS]), server.evaluations if server else 0)
+            if counts != known or not meta[META_IN_FLIGHT]:
+                known, since_s = counts, now_s
             elif server is not None and now_s - since_s > patience_s and _hangs(server):
                 raise NetworkFailed(f"network {server.spec.name}: no answer for {now_s - since_s:.0f} s")
             self._woken.wait(max(0.0, min(WAKE_S, due_s - now_s, end_s - now_s)))
 
-    def _let_go(self, run: Run) -> None:
-        """Wait a moment for evaluations that run, then no longer."""
+    def _cancel_running(self, run: Run) -> None:
+        """Wait a moment for running evaluations, then cancel all requests of the run."""
         patience_s = min(PATIENCE_S, PATIENCE_SHARE * (run.deadline_s - run.started_s))
         if self._shared.tree.meta[META_ROOT_VISITS] == 0:
             patience_s = max(patience_s, min(FIRST_S, run.first_deadline_s - time.perf_counter()))
-        self._finished.wait(patience_s)
-        run.let_go.set()
+        self._ended.wait(patience_s)
+        run.cancelled.set()
         for worker in self.each:
-            worker.abandon()
+            worker.cancel(running=True)
 
     def stop(self) -> None:
-        """End the run in progress soon; without one, nothing happens. Threads: any."""
+        """Stop the run in progress, if there is one: waiting requests are cancelled. Threads: any."""
         self.stopping.set()
         self._woken.set()
         for worker in self.each:
@@ -519,5 +519,5 @@ class Workers:
 
 
 def _hangs(server: InferenceServer) -> bool:
-    """Whether it is the network that nothing comes of; a kernel that is compiled takes its time too."""
+    """Whether a call of the network hangs; a search without progress may also be compiling a kernel."""
     return server.longest_call_s() > max(HANG_S, HANG_CALLS * server.pace.seconds_per_call)

@@ -15,7 +15,7 @@ from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import learns_by_winograd, one_torch_thread, with_learning_winograd
-from engine.nets.network import Model, NetArrays, finished, softmax
+from engine.nets.network import Model, NetArrays, activated, softmax
 from engine.records.games import Games, select
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
@@ -46,7 +46,7 @@ def in_training(model: Model, device: torch.device) -> Evaluate:
         with torch.inference_mode(), autocast(device), one_torch_thread(by_winograd):
             shown = torch.from_numpy(planes).to(device, memory_format=torch.channels_last)
             heads = network(shown, torch.from_numpy(globals_).to(device))
-            return NetArrays(*(None if head is None else head.cpu().numpy() for head in finished(heads)))
+            return NetArrays(*(None if head is None else head.cpu().numpy() for head in activated(heads)))
 
     return evaluate
 

@@ -188,7 +188,7 @@ def kata_benchmark(host: Host, visits: str, *, reply: Reply) -> str:
     finds the settings that play strongest on this machine.
     """
     from engine.inference.server import NetworkFailed
-    from engine.play.benchmark import POSITIONS, measure
+    from engine.play.player import BENCHMARK_POSITIONS, benchmark
 
     count = integer(visits)
     if count < 1:
@@ -196,14 +196,14 @@ def kata_benchmark(host: Host, visits: str, *, reply: Reply) -> str:
     player = host.player
     server, size = player.server, player.game.size
     network = "no network" if server is None else f"network {server.spec.name}"
-    reply.line(f"{size}x{size}, {network}, {count} visits for each of {POSITIONS} positions")
+    reply.line(f"{size}x{size}, {network}, {count} visits for each of {BENCHMARK_POSITIONS} positions")
     reports = []
     try:
-        for measured in measure(player, count):
+        for n_moves, report in benchmark(player, count):
             if host.is_interrupted:
                 break
-            reports.append(measured.report)
-            reply.line(f"{len(reports)}/{POSITIONS}, {measured.n_moves} moves played: {_speed([measured.report])}")
+            reports.append(report)
+            reply.line(f"{len(reports)}/{BENCHMARK_POSITIONS}, {n_moves} moves played: {_speed([report])}")
     except NetworkFailed as error:
         return f"{error}"
     return f"together: {_speed(reports)}" if reports else "interrupted"

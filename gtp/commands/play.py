@@ -98,7 +98,7 @@ def print_summary(host: Host) -> None:
 @COMMANDS.command("reg_genmove")
 def reg_genmove(host: Host, color: str) -> str:
     """Choose a move for a player without playing it."""
-    return _choose(host, color, "SAY")
+    return _choose(host, color, "ANSWER")
 
 
 @COMMANDS.command("kata-search")

@@ -52,8 +52,8 @@ def test_an_abandoned_request_wakes_who_waits_for_it():
         waiters = [threading.Thread(target=server.wait, args=[one], daemon=True) for one in (running, waiting)]
         for waiter in waiters:
             waiter.start()
-        server.abandon(running)
-        server.abandon(waiting)
+        server.cancel(running, running=True)
+        server.cancel(waiting, running=True)
         for waiter in waiters:
             waiter.join(20)
             assert not waiter.is_alive()
@@ -97,7 +97,7 @@ def test_a_call_that_failed_says_nothing_of_how_long_one_takes():
         (request,) = submitted(server, 1)
         with pytest.raises(NetworkFailed, match="refused at once"):
             server.wait(request)
-        assert (server.seconds_per_position, server.pace.seconds_per_call, server.evaluations) == (2.0, 2.0, 0)
+        assert (server.pace.seconds_per_position, server.pace.seconds_per_call, server.evaluations) == (2.0, 2.0, 0)
 
 
 def test_the_end_waits_no_longer_for_two_evaluators_that_hang_than_for_one(monkeypatch):

@@ -57,7 +57,7 @@ def test_outputs_are_the_networks_own_whatever_is_batched_with_them():
             assert np.array_equal(request.ownership[:n], direct.ownership.numpy()[:n])
             assert request.state is State.DONE
         assert server.evaluations == sum(request.count for request in requests)
-        assert server.seconds_per_position > 0
+        assert server.pace.seconds_per_position > 0
 
 
 def test_many_callers_at_once_all_get_their_answers():

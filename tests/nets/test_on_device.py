@@ -122,7 +122,7 @@ def test_a_processor_computes_in_16_bits_what_programs_do_not_compute_faster(
     model = toy("keima-resnet")
     network = TorchNetwork(model, new_spec(model, "toy"), torch.device("cpu"))
     assert network.dtype == dtype
-    assert network.is_written == (can_write and dtype == torch.float32)
+    assert network.is_compiled == (can_write and dtype == torch.float32)
 
 
 @pytest.mark.parametrize("wrong_at", [0, 19, 9])

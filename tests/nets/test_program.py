@@ -31,7 +31,7 @@ def outputs(write, x, vectors=None):
     vectors = torch.zeros(len(x), 0) if vectors is None else vectors
     program = Program(x.shape[1], vectors.shape[1], tile_side(x.shape[2]))
     program.output("it", write(program))
-    return program.finish().run(x, vectors)["it"]
+    return program.compiled().run(x, vectors)["it"]
 
 
 def exact(layer, x):
@@ -233,7 +233,7 @@ def test_a_runner_that_is_prepared_has_the_program(monkeypatch):
     runner = new_runner(network)
     planes, globals_ = inputs("keima-resnet", 2, size=9)
     assert runner.prepare(9, planes.shape[1], globals_.shape[1], 8) == 8
-    monkeypatch.setattr(Program, "finish", None)
+    monkeypatch.setattr(Program, "compiled", None)
     runner.run([planes], [globals_])
 
 

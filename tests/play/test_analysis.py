@@ -10,7 +10,6 @@ from engine.go.game import DEFAULT_KOMI, Game
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
 from engine.play.player import analyze
-from engine.search import tuning
 from engine.search.endings import Ending, RootEnding
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
 from engine.search.report import Watcher
@@ -107,7 +106,7 @@ def test_it_goes_on_until_interrupted_and_reports_at_its_interval(search):
 
 
 def test_a_full_tree_is_reported_on_until_the_interruption(monkeypatch):
-    monkeypatch.setattr(tuning, "tree_bytes", lambda *_: 1 << 20)
+    monkeypatch.setattr("engine.search.search.tree_bytes", lambda *_: 1 << 20)
     search = Search(SearchOptions(threads=1, memory=64), None, None)
     search.set_position(Game(19, rules_named("chinese"), DEFAULT_KOMI).position)
     interrupted, visits = threading.Event(), []

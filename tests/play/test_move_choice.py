@@ -164,16 +164,16 @@ def test_a_game_that_is_surely_won_is_ended_after_the_opponents_pass(make_player
 def test_a_filter_without_the_pass_gets_a_move_even_at_the_end(make_player):
     player = position(make_player(), WALLS, WHITE)
     player.play(WHITE, PASS)
-    assert player.genmove(BLACK, Purpose.SAY) == PASS
+    assert player.genmove(BLACK, Purpose.ANSWER) == PASS
     moves = only(BLACK, [from_vertex("A1", 9)])
-    assert player.genmove(BLACK, Purpose.SAY, moves=moves) == from_vertex("A1", 9)
+    assert player.genmove(BLACK, Purpose.ANSWER, moves=moves) == from_vertex("A1", 9)
 
 
 def test_a_filter_of_own_eyes_alone_gets_one_of_them(make_player):
     player = position(make_player(rules="tromp-taylor", size=5), TWO_EYES, BLACK)
     eyes = [from_vertex(vertex, 5) for vertex in ("A1", "A5")]
-    assert player.genmove(BLACK, Purpose.SAY, moves=only(BLACK, eyes)) in eyes
-    assert player.genmove(BLACK, Purpose.SAY, moves=only(BLACK, [*eyes, PASS])) == PASS
+    assert player.genmove(BLACK, Purpose.ANSWER, moves=only(BLACK, eyes)) in eyes
+    assert player.genmove(BLACK, Purpose.ANSWER, moves=only(BLACK, [*eyes, PASS])) == PASS
 
 
 def test_without_time_for_an_estimate_passing_on_a_full_board_is_a_move_like_others(make_player):
@@ -216,9 +216,9 @@ def test_a_clock_does_not_wait_for_an_estimate_that_is_still_being_compiled(make
     asked = []
     monkeypatch.setattr(engine.play.player, "estimate_end", lambda *rest: asked.append(rest) or estimate_end(*rest))
     player.clock.configure(absolute(600.0))
-    player.stand_in_loaded.clear()
-    player.genmove(player.game.to_move, Purpose.SAY)
+    player.fallback_loaded.clear()
+    player.genmove(player.game.to_move, Purpose.ANSWER)
     assert not asked
-    player.stand_in_loaded.set()
-    player.genmove(player.game.to_move, Purpose.SAY)
+    player.fallback_loaded.set()
+    player.genmove(player.game.to_move, Purpose.ANSWER)
     assert asked

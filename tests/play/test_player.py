@@ -195,7 +195,7 @@ def test_resigning_takes_as_many_moves_in_a_row_as_asked_for(make_player):
     scatter(player, 20, BLACK)
     for _ in range(3):
         assert player.genmove(WHITE) != RESIGN
-    assert player.genmove(WHITE, Purpose.SAY) != RESIGN
+    assert player.genmove(WHITE, Purpose.ANSWER) != RESIGN
     assert player.genmove(WHITE) == RESIGN
     never = make_player(PlayOptions(visits=4, seconds=0.0, resign_below=-1.0), komi=-100.0)
     scatter(never, 20, BLACK)
@@ -298,12 +298,12 @@ def test_one_seed_and_thread_repeat_a_game(make_player):
 
 def test_the_policy_alone_is_not_told_what_an_analysis_found(make_player, tiny_network):
     player = make_player(PlayOptions(policy_only=True), network=tiny_network)
-    chosen = player.genmove(BLACK, Purpose.SAY)
+    chosen = player.genmove(BLACK, Purpose.ANSWER)
     player.configure(PlayOptions(visits=300, seconds=0.0), player.search_options)
-    player.genmove(BLACK, Purpose.SAY)
+    player.genmove(BLACK, Purpose.ANSWER)
     player.configure(PlayOptions(policy_only=True), player.search_options)
     player.look(BLACK, 300)
-    assert player.genmove(BLACK, Purpose.SAY) == chosen
+    assert player.genmove(BLACK, Purpose.ANSWER) == chosen
     assert player.last_genmove_report.visits == 1
 
 

@@ -24,26 +24,26 @@ def player():
 
 
 def test_limits_count_from_the_next_move_on_and_the_tree_stays(player):
-    player.genmove(BLACK, Purpose.SAY)
+    player.genmove(BLACK, Purpose.ANSWER)
     assert player.last_genmove_report.visits == 20
     player.configure(replace(PLAY, visits=30), SEARCH)
-    player.genmove(BLACK, Purpose.SAY)
+    player.genmove(BLACK, Purpose.ANSWER)
     assert (player.last_genmove_report.visits, player.last_genmove_report.playouts_this_run) == (30, 10)
 
 
 def test_noise_of_analyses_leaves_the_tree(player):
-    player.genmove(BLACK, Purpose.SAY)
+    player.genmove(BLACK, Purpose.ANSWER)
     player.configure(replace(PLAY, visits=30), replace(SEARCH, wide_root_noise=0.04))
-    player.genmove(BLACK, Purpose.SAY)
+    player.genmove(BLACK, Purpose.ANSWER)
     assert (player.last_genmove_report.visits, player.last_genmove_report.playouts_this_run) == (30, 10)
     assert player.search_options.wide_root_noise == 0.04
 
 
 def test_options_of_the_search_begin_a_new_tree(player):
-    player.genmove(BLACK, Purpose.SAY)
+    player.genmove(BLACK, Purpose.ANSWER)
     player.configure(PLAY, replace(SEARCH, c_puct=2.0, c_puct_growth=0.5, threads=2))
     assert player.search_options.c_puct == 2.0
-    player.genmove(BLACK, Purpose.SAY)
+    player.genmove(BLACK, Purpose.ANSWER)
     assert player.last_genmove_report.playouts_this_run >= 20
 
 
@@ -55,7 +55,7 @@ def test_a_change_of_the_symmetries_shown_counts_for_positions_seen_before(other
         # Another exploration between: a tree that is kept asks nothing again.
         player.configure(PLAY, replace(options, c_puct=1.3))
         player.configure(PLAY, options)
-        player.genmove(BLACK, Purpose.SAY)
+        player.genmove(BLACK, Purpose.ANSWER)
         return [(move.point, move.visits, move.value_stm) for move in player.last_genmove_report.moves]
 
     with closing(Player(SEARCH, PLAY, network=find_network("small"), size=7)) as player:
@@ -88,7 +88,7 @@ def test_what_the_server_was_made_with_stays(player):
 @pytest.mark.parametrize("symmetries", ["auto", "1"])
 def test_a_policy_alone_knows_nothing_of_searches_before(player, symmetries):
     player.configure(PLAY, replace(SEARCH, root_symmetries=symmetries))
-    player.genmove(BLACK, Purpose.SAY)
+    player.genmove(BLACK, Purpose.ANSWER)
     player.configure(replace(PLAY, policy_only=True), player.search_options)
     player.genmove(BLACK)
     assert player.last_genmove_report.visits == 1
@@ -109,8 +109,8 @@ def test_resigning_and_lag_follow(player):
 def test_hopeless_moves_are_still_counted_when_other_options_change(player):
     player.configure(replace(PLAY, resign_below=1.0, resign_count=2), SEARCH)
     for _ in range(8):
-        player.play(BLACK, player.genmove(BLACK, Purpose.SAY))
-        player.play(WHITE, player.genmove(WHITE, Purpose.SAY))
+        player.play(BLACK, player.genmove(BLACK, Purpose.ANSWER))
+        player.play(WHITE, player.genmove(WHITE, Purpose.ANSWER))
     assert player.genmove(BLACK) != RESIGN
     player.configure(replace(player.options, visits=25), SEARCH)
     assert player.genmove(BLACK) == RESIGN
@@ -118,9 +118,9 @@ def test_hopeless_moves_are_still_counted_when_other_options_change(player):
 
 def test_an_opening_varies_as_soon_as_a_temperature_is_set(player):
     player.configure(replace(PLAY, temperature=2.0), SEARCH)
-    assert len({player.genmove(BLACK, Purpose.SAY) for _ in range(12)}) > 1
+    assert len({player.genmove(BLACK, Purpose.ANSWER) for _ in range(12)}) > 1
     player.configure(PLAY, SEARCH)
-    assert len({player.genmove(BLACK, Purpose.SAY) for _ in range(3)}) == 1
+    assert len({player.genmove(BLACK, Purpose.ANSWER) for _ in range(3)}) == 1
 
 
 def test_changing_options_ends_pondering(player):

@@ -89,7 +89,7 @@ CHANGES = {
     "look": lambda player: player.look(WHITE, visits=1),
     "forget": lambda player: player.forget(),
     "options": lambda player: player.configure(PONDERING, player.search_options),
-    "move shown": lambda player: player.genmove(WHITE, Purpose.SAY),
+    "move shown": lambda player: player.genmove(WHITE, Purpose.ANSWER),
     "end": lambda player: player.close(),
     "rules": lambda player: player.set_rules(player.game.rules),
     "komi": lambda player: player.set_komi(0.5),
@@ -201,5 +201,5 @@ def test_not_after_the_end_of_a_game(make):
 
 def test_a_move_shown_is_not_pondered_on(make):
     player = make(ENDLESS)
-    player.genmove(BLACK, Purpose.SAY)
+    player.genmove(BLACK, Purpose.ANSWER)
     assert not is_pondering()

@@ -135,14 +135,14 @@ def test_rollouts_that_are_still_being_compiled_are_not_waited_for(make, network
     monkeypatch.setattr(engine.search.worker, "HANG_S", 2 * STUCK_S)
     player = make(PlayOptions(visits=16))
     player.clock.configure(byoyomi(0.0, 0.4, 1))
-    player.stand_in_loaded.clear()
+    player.fallback_loaded.clear()
     network.gate.clear()
     thread = threading.Thread(target=player.genmove, args=(WHITE,), daemon=True)
     thread.start()
     assert network.hanging.wait(STUCK_S)
     thread.join(1.0)
     assert thread.is_alive()
-    (network.gate if first == "network" else player.stand_in_loaded).set()
+    (network.gate if first == "network" else player.fallback_loaded).set()
     thread.join(STUCK_S)
     assert not thread.is_alive()
     assert player.last_genmove_report.has_values == (first == "network")
@@ -150,7 +150,7 @@ def test_rollouts_that_are_still_being_compiled_are_not_waited_for(make, network
 
 def test_where_the_network_hangs_a_tree_that_there_is_gives_the_move(make, network):
     player = make(PlayOptions(visits=50, seconds=0.0))
-    expected = player.genmove(WHITE, Purpose.SAY)
+    expected = player.genmove(WHITE, Purpose.ANSWER)
     player.options = PlayOptions()
     player.clock.configure(byoyomi(0.0, 0.4, 1))
     network.gate.clear()
@@ -166,7 +166,7 @@ FAULTS = {"error": "out of order", **dict.fromkeys(("policy", "value", "score", 
 def test_a_game_goes_on_whatever_the_network_fails_in(make, network, capfd, fault, has_tree):
     player = make(PlayOptions(visits=16, seconds=0.0), moves=16)
     if has_tree:
-        player.genmove(WHITE, Purpose.SAY)
+        player.genmove(WHITE, Purpose.ANSWER)
     capfd.readouterr()
     if fault == "error":
         network.error = ValueError("out of order")

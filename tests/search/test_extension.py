@@ -8,7 +8,7 @@ from engine.go.geometry import BLACK
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 from engine.search.tree import new_tree
-from engine.search.values import value_margin
+from engine.search.values import leaders
 from tests.clock import stop_the_machines
 from tests.go.positions import game_from
 
@@ -44,13 +44,13 @@ def test_the_value_lead_compares_the_most_visited_move_with_its_rivals(search, v
     expected = best.value_stm - max(rivals, default=-1.0) if rivals or best.visits else 2.0
     # Of several moves with the most visits the report names the best, the kernel the first.
     tied = [move.value_stm for move in report.moves if move.visits == best.visits]
-    found = value_margin(tree, 0.0, share)
+    found = leaders(tree, 0.0, share)[2]
     lowest = min(tied) - max([*tied, *rivals])
     assert found == pytest.approx(expected) or (len(tied) > 1 and lowest <= found <= expected + 1e-9)
 
 
 def test_without_visits_nothing_rivals_the_lead():
-    assert value_margin(new_tree(9), 0.0, 0.25) == 2.0
+    assert leaders(new_tree(9), 0.0, 0.25) == (0, 0, 2.0)
 
 
 def test_an_unsettled_choice_extends_the_search_up_to_the_hard_limit(search, monkeypatch):

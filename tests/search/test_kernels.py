@@ -167,7 +167,7 @@ def test_moves_that_the_filter_leaves_out_are_never_chosen_at_the_root():
 def test_leaders_and_main_line_follow_the_visits():
     tree = grown_tree(150, 2, tuning_of(1.4, 0.2, 0.0, 1), (True, False))
     visits = sorted((int(edge_visits(tree, edge)) for edge in edges_of(tree, root_of(tree))), reverse=True)
-    assert leaders(tree) == (visits[0], visits[1])
+    assert leaders(tree, 0.0, 0.25)[:2] == (visits[0], visits[1])
     line, counts = np.zeros(4, np.int16), np.zeros(4, np.int32)
     length = main_line(tree, root_of(tree), line, counts)
     best = max(edges_of(tree, root_of(tree)), key=lambda edge: edge_visits(tree, edge))

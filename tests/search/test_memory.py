@@ -8,9 +8,8 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.play.factory import load_parts
-from engine.search.memory import check_memory, working_bytes
 from engine.search.search import Search
-from engine.search.tuning import resolved
+from engine.search.tuning import check_memory, resolved, working_bytes
 
 
 def held(thing):

@@ -13,7 +13,7 @@ from engine.go.geometry import BLACK, PASS, on_board_points
 from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.play.factory import load_parts, owner_tables, parts_with, shipped_patterns
+from engine.play.factory import load_parts, ownership_tables, parts_with, shipped_patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.softmax import consider, new_candidates, weigh
@@ -182,7 +182,7 @@ def test_a_player_has_the_pattern_policies_that_its_options_name(tmp_path):
     given = "+".join(map(str, files))
     options = SearchOptions(patterns=given)
     shipped, own = load_parts(SearchOptions(), None, "cpu"), load_parts(options, None, "cpu")
-    assert own.patterns is not shipped.patterns and owner_tables(own) is own.patterns.tables
+    assert own.patterns is not shipped.patterns and ownership_tables(own) is own.patterns.tables
     assert parts_with(shipped, options).patterns is own.patterns
     for wrong in (str(files[0]), f"{given}x", "tree+rollout"):
         for network in (None, find_network("small")):

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from engine.go.geometry import index_of, point_of
-from engine.search.alphago_2016 import open_with_placeholders
+from engine.search.alphago_2016 import expand_with_placeholders
 from engine.search.backup import complete, release
 from engine.search.leaves import NEW, new_batch
 from engine.search.priors import to_prior_code
@@ -31,7 +31,7 @@ def test_playouts_pass_through_a_node_that_awaits_the_network():
     give_moves(
         batch, 0, {0: to_prior_code(-math.log(0.5)), 1: to_prior_code(-math.log(0.3)), 2: to_prior_code(-math.log(0.2))}
     )
-    open_with_placeholders(tree, batch, 1, 0.5)
+    expand_with_placeholders(tree, batch, 1, 0.5)
     leaf = batch.leaf[0]
     assert tree.state[leaf] == AWAITED
     assert tree.value[leaf] == pytest.approx(-node_value(tree, root_of(tree), 0.5))
@@ -59,7 +59,7 @@ def test_a_node_released_with_placeholders_is_evaluated_later():
     select(tree, batch, 1, TUNING, EVERY, False)
     fill(batch, 0)
     batch.request_row[0] = 0
-    open_with_placeholders(tree, batch, 1, 0.5)
+    expand_with_placeholders(tree, batch, 1, 0.5)
     leaf = batch.leaf[0]
     release(tree, batch, 1)
     assert tree.state[leaf] == PROVISIONAL

@@ -174,7 +174,7 @@ def test_a_network_leaves_the_dead_stones_to_the_rollouts_it_is_given(monkeypatc
 
     monkeypatch.setattr(worker, "score_finished_territory", spy)
     with InferenceServer(UniformNetwork(KEIMA.name), threads=1) as server:
-        search = Search(SearchOptions(threads=1), server, KEIMA, owner_tables=lambda: tables)
+        search = Search(SearchOptions(threads=1), server, KEIMA, ownership_tables=lambda: tables)
         search.set_position(game_from(DEAD_STONE, BLACK, 0.5, "japanese", passed=True).position)
         passing = next(
             move for move in search.run(SearchLimits(visits=100), only(BLACK, [PASS])).moves if move.point == PASS

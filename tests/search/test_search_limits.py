@@ -11,7 +11,6 @@ from engine.features.encoder import KEIMA
 from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.search import tuning
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 from engine.search.tree import byte_count
@@ -134,7 +133,7 @@ def test_a_failing_network_ends_the_search_in_an_error_and_leaves_the_tree_sound
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_failure_ends_one_run_and_is_not_found_again_by_the_next(monkeypatch, threads):
     """The watcher may look at a batch before it is submitted."""
-    network, submit, seen = BrokenNetwork(works=20), Worker._open, list[BaseException | None]()
+    network, submit, seen = BrokenNetwork(works=20), Worker._prepare, list[BaseException | None]()
 
     def look_first(worker, flight):
         seen.append(worker.failure())
@@ -146,7 +145,7 @@ def test_a_failure_ends_one_run_and_is_not_found_again_by_the_next(monkeypatch, 
         with pytest.raises(RuntimeError, match="out of order"):
             search.run(SearchLimits(visits=1000))
         network.works = 10**9
-        monkeypatch.setattr(Worker, "_open", look_first)
+        monkeypatch.setattr(Worker, "_prepare", look_first)
         search.run(SearchLimits(visits=500))
     assert len(seen) > 20 and not any(seen)
 
@@ -163,7 +162,7 @@ def test_a_closed_server_is_an_error_not_a_hang(hash_server):
 @pytest.fixture
 def small_search(hash_server, monkeypatch):
     """A search whose tree may take a megabyte."""
-    monkeypatch.setattr(tuning, "tree_bytes", lambda *_: 1 << 20)
+    monkeypatch.setattr("engine.search.search.tree_bytes", lambda *_: 1 << 20)
     return Search(SearchOptions(threads=1), hash_server, KEIMA)
 
 

@@ -8,8 +8,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.search import tuning
-from engine.search.owners import OwnerRows
+from engine.search.ownership import NodeOwnership
 from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
@@ -37,7 +36,7 @@ def new_search():
 
 
 def test_playouts_are_taken_back_once_where_memory_for_owners_is_missing(new_search, monkeypatch):
-    search, grow, calls = new_search(), OwnerRows.grow, []
+    search, grow, calls = new_search(), NodeOwnership.grow, []
 
     def fails(self, rows):
         calls.append(rows)
@@ -45,7 +44,7 @@ def test_playouts_are_taken_back_once_where_memory_for_owners_is_missing(new_sea
             raise MemoryError("no memory")
         grow(self, rows)
 
-    monkeypatch.setattr(OwnerRows, "grow", fails)
+    monkeypatch.setattr(NodeOwnership, "grow", fails)
     with pytest.raises(MemoryError):
         search.run(SearchLimits(200), watcher=WITH_OWNERS)
     assert search.in_flight() == 0
@@ -56,13 +55,13 @@ def test_playouts_are_taken_back_once_where_memory_for_owners_is_missing(new_sea
 
 def test_owners_are_kept_within_the_memory_of_the_tree(new_search, monkeypatch):
     limit = 2 << 20
-    monkeypatch.setattr(tuning, "tree_bytes", lambda *_: limit)
+    monkeypatch.setattr("engine.search.search.tree_bytes", lambda *_: limit)
     search = new_search()
     search.run(SearchLimits(20_000))
     assert byte_count(search.tree) > 0.9 * limit
     search.run(SearchLimits(20_000), watcher=WITH_OWNERS)
-    assert search._shared.owners is not None
-    assert byte_count(search.tree) + search._shared.owners.rows.nbytes <= 1.05 * limit
+    assert search._shared.ownership is not None
+    assert byte_count(search.tree) + search._shared.ownership.rows.nbytes <= 1.05 * limit
 
 
 class Late(threading.Event):

@@ -51,7 +51,7 @@ def played(model, count=6, passes="last"):
         k = len(numbers)
         return Setups(np.repeat(position.rules[None], k, 0), temperatures=np.where(numbers % 3, 1.0, 0.5))
 
-    network = TorchNetwork(model, new_spec(model, "learner"), torch.device("cpu"), reduced=False, written=False)
+    network = TorchNetwork(model, new_spec(model, "learner"), torch.device("cpu"), reduced=False, compiled=False)
     with InferenceServer(network, threads=1) as server:
         player = Player(server, GameConfig(120, 5, sensible_moves=NEVER if passes == "last" else 0))
         found = list(GameBatch([player], SIZE, count, set_up).play(iter(range(count))))

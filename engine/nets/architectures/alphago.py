@@ -1,14 +1,13 @@
 """AlphaGo's policy network and value network, as published: plain convolutions, no normalisation.
 
 Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods, "Neural
-network architecture". Layers carry the paper's numbers. Every convolution sees the board padded with zeros, so all
-layers are as large as the board. Both networks belong to one board size: the policy by its bias for each point, the
-value by its fully connected layer.
+network architecture". Layers have the paper's numbers. Convolutions are padded with zeros to the size of the board.
+Both networks have parameters for one board size: the policy's bias for each point, the value's fully connected layer.
 
-Where the paper is silent we decided: the value network counts 15 layers (convolutions 1 to 12, the 1x1 convolution
-13, the fully connected 14, the output), and nothing stands between its layers 13 and 14, since one rectified filter
-that dies would silence the network. Weights start as in He et al., "Delving Deep into Rectifiers", 2015, which keeps
-the signal's size through thirteen plain layers.
+Our decisions where the paper is silent: the value network has 15 layers (convolutions 1 to 12, the 1x1 convolution 13,
+the fully connected layer 14, the output), without an activation between layers 13 and 14, since a dead ReLU in the
+single filter would make the output constant. Weights are initialised as in He et al., "Delving Deep into Rectifiers",
+2015, which keeps the variance through thirteen plain layers.
 """
 
 from collections.abc import Mapping
@@ -23,12 +22,12 @@ from engine.nets.compute.program import RELU, Program
 from engine.nets.network import Model, RawHeads, Shape, board_size, dimension, draw_normal
 
 HIDDEN_LAYERS = 12
-"""Convolutions with rectifiers, of which the first sees 5x5 points and the others 3x3"""
+"""Convolutions with ReLU: a 5x5 one, then 3x3 ones"""
 
 
 @dataclass(frozen=True)
 class PolicyShape(Shape):
-    """What fixes the parameters of an :class:`AlphaGoPolicy`; the defaults are the match version."""
+    """The shape of an :class:`AlphaGoPolicy`; defaults are the match version's."""
 
     planes: int = dimension("input planes", 1, 256, 48)
     filters: int = dimension("filters of a hidden layer", 1, 1024, 192)
@@ -37,7 +36,7 @@ class PolicyShape(Shape):
 
 @dataclass(frozen=True)
 class ValueShape(Shape):
-    """What fixes the parameters of an :class:`AlphaGoValue`; the defaults are the match version."""
+    """The shape of an :class:`AlphaGoValue`; defaults are the match version's."""
 
     planes: int = dimension("input planes", 1, 256, 49)
     filters: int = dimension("filters of a hidden layer", 1, 1024, 192)
@@ -46,7 +45,7 @@ class ValueShape(Shape):
 
 
 class _AlphaGo(Model):
-    """Layers 1 to 13 of either network: hidden ones, and one filter that sees single points."""
+    """Layers 1 to 13 of both networks: hidden convolutions, and a 1x1 convolution to one filter."""
 
     def __init__(self, shape: PolicyShape | ValueShape, has_last_bias: bool):
         super().__init__(shape)
@@ -69,7 +68,7 @@ class _AlphaGo(Model):
         return {"points": self.last(x)}
 
     def write_program(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write_program`; what follows the points: :meth:`heads_of`."""
+        """See :meth:`engine.nets.network.Model.write_program`; later layers are in :meth:`heads_of`."""
         x = program.planes
         for layer in self.layers:
             following = program.convolution(cast(nn.Conv2d, layer), x, after=RELU.activation)
@@ -79,7 +78,7 @@ class _AlphaGo(Model):
 
 
 class AlphaGoPolicy(_AlphaGo):
-    """13 layers from the planes to one logit a point; there is no output for the pass."""
+    """13 layers from the planes to one logit a point, without an output for the pass."""
 
     def __init__(self, shape: PolicyShape):
         super().__init__(shape, has_last_bias=False)
@@ -92,7 +91,7 @@ class AlphaGoPolicy(_AlphaGo):
 
 
 class AlphaGoValue(_AlphaGo):
-    """15 layers from the planes, the side to move's colour among them, to one value."""
+    """15 layers from the planes, which include the colour to move, to one value."""
 
     def __init__(self, shape: ValueShape):
         super().__init__(shape, has_last_bias=True)

@@ -1,8 +1,8 @@
 """AlphaGo Zero's network: one residual trunk with batch normalisation, a policy head and a value head.
 
 Source: Silver et al., "Mastering the game of Go without human knowledge", 2017, Methods, "Neural network
-architecture"; there 19 or 39 blocks of 256 channels. The fully connected layers of its heads belong to one board
-size. Each residual block starts as the identity (Goyal et al., "Accurate, Large Minibatch SGD", 2017, section 5.1).
+architecture"; there 19 or 39 blocks of 256 channels. The fully connected layers of its heads fix one board size. Each
+residual block starts as the identity (Goyal et al., "Accurate, Large Minibatch SGD", 2017, section 5.1).
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from engine.nets.compute.program import RELU, Program, Slot
 from engine.nets.network import Model, RawHeads, Shape, board_size, dimension, draw_normal, replaced
 
 MOMENTUM = 0.1
-"""Share of the batch at hand in the running statistics"""
+"""Weight of the current batch in the running statistics"""
 EPSILON = 1e-5
 POLICY_FILTERS = 2
 BLACK_TO_MOVE = 16
@@ -26,7 +26,7 @@ BLACK_TO_MOVE = 16
 
 @dataclass(frozen=True)
 class ZeroShape(Shape):
-    """What fixes the parameters of a :class:`ZeroNet`; the defaults are ours, 12 blocks of 128 channels."""
+    """The shape of a :class:`ZeroNet`; defaults are Keima's, 12 blocks of 128 channels."""
 
     planes: int = dimension("input planes", 1, 256, 17)
     blocks: int = dimension("residual blocks of two convolutions", 1, 256, 12)
@@ -38,7 +38,7 @@ class ZeroShape(Shape):
 class ConvNorm(nn.Module):
     """A convolution without bias, then batch normalisation.
 
-    Unlike torch's own layer it counts no batches, so that all its state is floating point and can be averaged.
+    Unlike torch's layer it does not count batches, so that all its state is floating point and can be averaged.
     """
 
     def __init__(self, inputs: int, outputs: int, kernel: int):
@@ -51,12 +51,13 @@ class ConvNorm(nn.Module):
         draw_normal(self.conv.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, outputs, N, N] for x[B, inputs, N, N]; normalised by the batch in training, else by what was learnt."""
-        x, learning = self.conv(x), self.training
-        return F.batch_norm(x, self.mean, self.variance, self.scale, self.shift, learning, MOMENTUM, EPSILON)
+        """[B, outputs, N, N] for x[B, inputs, N, N]; normalised by the batch in training, else by running
+        statistics."""
+        x = self.conv(x)
+        return F.batch_norm(x, self.mean, self.variance, self.scale, self.shift, self.training, MOMENTUM, EPSILON)
 
     def folded(self) -> nn.Conv2d:
-        """One convolution that computes the same outside training."""
+        """One convolution with the same outputs in evaluation mode."""
         weight = self.conv.weight.detach()
         factor = self.scale.detach() / torch.sqrt(self.variance + EPSILON)
         conv = nn.Conv2d(weight.shape[1], weight.shape[0], weight.shape[2], padding=weight.shape[2] // 2)
@@ -71,7 +72,7 @@ def folded(model: nn.Module) -> nn.Module:
 
 
 class ZeroBlock(nn.Module):
-    """Two convolutions around which the input is carried."""
+    """Two convolutions with a skip connection."""
 
     def __init__(self, channels: int):
         super().__init__()
@@ -80,11 +81,11 @@ class ZeroBlock(nn.Module):
         nn.init.zeros_(self.second.scale)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] as it came."""
+        """The trunk after this block, [B, C, N, N] like x."""
         return F.relu(x + self.second(F.relu(self.first(x))))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block, normalisation folded; its outputs take the place of x."""
+        """Write this block, normalisation folded; its outputs replace x."""
         inner = program.convolution(_plain(self.first), x)
         program.convolution(_plain(self.second), inner, RELU, plus=x, after=RELU.activation, into=x)
         program.free(inner)
@@ -114,7 +115,7 @@ class ZeroNet(Model):
         return {"policy": F.relu(self.policy_local(x)), "value": F.relu(self.value_local(x))}
 
     def write_program(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write_program`; fully connected layers: :meth:`heads_of`."""
+        """See :meth:`engine.nets.network.Model.write_program`; fully connected layers are in :meth:`heads_of`."""
         relu = RELU.activation
         x = program.convolution(_plain(self.stem), program.planes, after=relu)
         for block in self.blocks:
@@ -129,13 +130,13 @@ class ZeroNet(Model):
 
 
 def _plain(layer: nn.Module) -> nn.Conv2d:
-    """A layer of which :func:`folded` has made a convolution."""
+    """A layer of a folded model (:func:`folded`), cast to a convolution."""
     assert isinstance(layer, nn.Conv2d)
     return layer
 
 
 class ElfNet(ZeroNet):
-    """The same with a value head that speaks for Black, as ELF OpenGo's does; outputs are the mover's here as well."""
+    """A :class:`ZeroNet` with Black's value in its weights, as ELF OpenGo's; outputs are the side to move's."""
 
     def __init__(self, shape: ZeroShape):
         if shape.planes <= BLACK_TO_MOVE:
@@ -143,7 +144,7 @@ class ElfNet(ZeroNet):
         super().__init__(shape)
 
     def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """As for :class:`ZeroNet`, the value turned where White is to move."""
+        """As for :class:`ZeroNet`, with the sign of the value changed if White is to move."""
         heads = super().heads_of(outputs, planes, globals_)
         assert heads.value is not None
         return heads._replace(value=heads.value * (2.0 * planes[:, BLACK_TO_MOVE, 0, 0] - 1.0))

@@ -1,6 +1,6 @@
-"""The architectures: what the header of a file may name, and what training may be asked for.
+"""The registry of architectures, by their names in files and options.
 
-Adding one is an entry in ``ARCHITECTURES``: a :class:`engine.nets.network.Shape`, and the
+A new architecture is an entry in ``ARCHITECTURES``: a :class:`engine.nets.network.Shape`, and the
 :class:`engine.nets.network.Model` that is made from it.
 """
 
@@ -14,9 +14,9 @@ from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.network import HEADS, MAX_SIZE, MIN_SIZE, Model, NetworkSpec, Shape
 
 MAX_PARAMETERS = 1 << 28
-"""1 GiB as float32, several times the largest network that is published for Go"""
+"""1 GiB as float32, several times the largest published Go network"""
 ANY_SIZE = (7, 19)
-"""Smallest and largest board of a network whose shape fixes none, unless it was trained for others"""
+"""Default smallest and largest board of a network whose shape does not fix the board size"""
 
 
 class Architecture(NamedTuple):
@@ -25,11 +25,11 @@ class Architecture(NamedTuple):
     shape: type[Shape]
     module: type[Model]
     encoder: str
-    """the one it is meant for; a shape with other planes goes with another"""
+    """the default encoder; shapes with other planes use another"""
     heads: tuple[str, ...]
     """fields of :class:`engine.nets.network.Heads` that are not None, in its order"""
     trained_by: str = ""
-    """the command of ``keima train`` that offers it; empty = none does, its files come from other programs"""
+    """the command of ``keima train`` that offers it; empty = none, its files come from other programs"""
 
 
 ARCHITECTURES = {
@@ -57,11 +57,11 @@ def new_model(architecture: str, shape: dict[str, Any], device: str = "cpu") -> 
     """A network of random weights.
 
     Args:
-        shape: fields of the architecture's shape; those with a default may be left out.
-        device: where the weights are; ``meta`` = nowhere yet.
+        shape: fields of the architecture's shape; those with a default may be omitted.
+        device: of the weights; ``meta`` = no memory is allocated.
     Raises:
-        ValueError: unknown architecture, or a shape that has wrong fields or needs too much memory, before any is
-            taken; one line.
+        ValueError: unknown architecture, or a shape that has wrong fields or needs too much memory (checked before
+            allocation); one line.
     """
     entry = _entry(architecture)
     checked = entry.shape.read(shape)
@@ -77,13 +77,13 @@ def new_model(architecture: str, shape: dict[str, Any], device: str = "cpu") -> 
 
 
 def new_spec(model: Model, name: str, encoder: str | None = None, sizes: tuple[int, int] | None = None) -> NetworkSpec:
-    """What a model needs and offers.
+    """The spec of a model.
 
     Args:
-        encoder: None = the one the architecture is meant for.
-        sizes: smallest and largest board; None = as the shape says, else ``ANY_SIZE``.
+        encoder: None = the architecture's default.
+        sizes: smallest and largest board; None = the shape's, else ``ANY_SIZE``.
     Raises:
-        ValueError: sizes that are none, or not the shape's; one line.
+        ValueError: invalid sizes, or not the shape's; one line.
     """
     entry = _entry(architecture_of(model))
     fixed = getattr(model.shape, "size", None)
@@ -96,7 +96,11 @@ def new_spec(model: Model, name: str, encoder: str | None = None, sizes: tuple[i
 
 
 def _entry(architecture: Any) -> Architecture:
-    """The registry's entry, or an error of one line that lists them."""
+    """The registry's entry.
+
+    Raises:
+        ValueError: unknown name; one line that lists the names.
+    """
     if not isinstance(architecture, str) or architecture not in ARCHITECTURES:
         raise ValueError(f"unknown architecture {str(architecture)[:40]!r}, expected {', '.join(ARCHITECTURES)}")
     return ARCHITECTURES[architecture]

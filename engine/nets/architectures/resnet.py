@@ -1,9 +1,9 @@
-"""Our size-independent residual network: policy with pass, value, score and ownership from one trunk.
+"""Keima's size-independent residual network: policy with pass, value, score and ownership from one trunk.
 
-Nothing in it depends on the board's size: convolutions are padded with zeros, the plane of ones tells where the board
-is, and the heads see the board through global pooling (:mod:`engine.nets.compute.program`), so one network plays 7x7
-to 19x19. There is no batch normalisation: training batches hold one board size each, whose statistics differ. Instead
-each block begins as the identity (its last convolution starts at zero; Zhang et al., "Fixup Initialization", 2019).
+No parameter depends on the board size: convolutions are padded with zeros, a plane of ones marks the board, and the
+heads use global pooling (:mod:`engine.nets.compute.program`), so one network plays 7x7 to 19x19. There is no batch
+normalisation, since each training batch has one board size, and statistics differ between sizes. Instead each block
+starts as the identity (its last convolution is initialised to zero; Zhang et al., "Fixup Initialization", 2019).
 
 With ``inner`` channels a block is a nested bottleneck: two residual blocks between 1x1 convolutions that make the trunk
 narrower and wide again, so a network of the same cost is twice as deep (KataGo's b18c384nbt and later networks).
@@ -21,24 +21,22 @@ from engine.nets.compute.program import RELU, Program, Slot, pooled
 from engine.nets.network import Model, RawHeads, Shape, dimension, draw_normal
 
 SCORE_SCALE = 20.0
-"""Points per unit of the raw score output, so that it starts in a trainable range."""
+"""Points per unit of the raw score output, which scales it to a trainable range"""
 
 
 @dataclass(frozen=True)
 class ResNetShape(Shape):
-    """What fixes the parameters of a :class:`ResNet`."""
+    """The shape of a :class:`ResNet`."""
 
     planes: int = dimension("input planes", 1, 256)
-    globals: int = dimension("input values that are not about points", 0, 256)
+    globals: int = dimension("global input values", 0, 256)
     blocks: int = dimension("residual blocks", 1, 256, 6)
     channels: int = dimension("channels of the trunk", 1, 2048, 64)
     head_channels: int = dimension("channels of each head", 1, 1024, 32)
     value_hidden: int = dimension("units of the value head's hidden layer", 1, 4096, 64)
-    pool_every: int = dimension("distance, in blocks, of the blocks with a global pooling branch", 1, 256, 3)
-    inner: int = dimension("channels inside of nested bottleneck blocks; 0 = plain blocks", 0, 2048, 0)
-    reply: int = dimension(
-        "opponent policy head, used in training alone, that predicts the opponent's reply: 1 = yes", 0, 1, 0
-    )
+    pool_every: int = dimension("interval of blocks with a global pooling branch", 1, 256, 3)
+    inner: int = dimension("inner channels of nested bottleneck blocks; 0 = plain residual blocks", 0, 2048, 0)
+    reply: int = dimension("1 = an auxiliary head for the opponent's reply, used in training alone", 0, 1, 0)
 
 
 class Block(nn.Module):
@@ -55,7 +53,7 @@ class Block(nn.Module):
             nn.init.zeros_(values)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] as it came."""
+        """The trunk after this block, [B, C, N, N] like x."""
         ready = F.relu(x)
         inner = self.first(ready)
         if self.pool is not None and self.pool_bias is not None:
@@ -63,7 +61,7 @@ class Block(nn.Module):
         return x + self.second(F.relu(inner))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs take the place of x."""
+        """Write this block; its outputs replace x."""
         bias = None
         if self.pool is not None and self.pool_bias is not None:
             pool = program.convolution(self.pool, x, RELU, after=RELU.activation)
@@ -88,11 +86,11 @@ class Bottleneck(nn.Module):
             nn.init.zeros_(values)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] as it came."""
+        """The trunk after this block, [B, C, N, N] like x."""
         return x + self.widen(F.relu(self.blocks(self.narrow(F.relu(x)))))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs take the place of x."""
+        """Write this block; its outputs replace x."""
         inner = program.convolution(self.narrow, x, RELU)
         for block in self.blocks:
             cast(Block, block).write(program, inner)
@@ -126,30 +124,30 @@ class ResNet(Model):
         self.value_hidden = nn.Linear(3 * head + shape.globals, shape.value_hidden)
         self.value_out = nn.Linear(shape.value_hidden, 2)
         self.ownership_out = nn.Conv2d(head, 1, 1)
-        # What positions never show while a network learns, such as rules of other people's labels, then has no say.
+        # Global values that training never varies, such as rules that no game was played under, then have no effect.
         with torch.no_grad():
             for _, weight in self._global_layers():
                 weight.zero_()
 
     def _global_layers(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Where globals enter: bias[K] and weight[K, globals] of each layer."""
+        """The layers that read global values: bias[K] and weight[K, globals] of each."""
         for layer in (self.stem_globals, self.value_hidden):
             yield layer.bias, layer.weight[:, layer.in_features - self.shape.globals :]
 
     def ignores_globals(self, numbers: Collection[int]) -> bool:
-        """Whether outputs are the same whatever these globals are."""
+        """Whether outputs do not depend on these global values, given by index."""
         return not any(weight[:, list(numbers)].any() for _, weight in self._global_layers())
 
     @torch.no_grad()
     def fold_globals(self, values: Mapping[int, float]) -> None:
-        """Add to the biases what globals of these values do, by number, and ignore these globals from then on."""
+        """Fold fixed global values, by index, into the biases; outputs no longer depend on these inputs."""
         for bias, weight in self._global_layers():
             for number, value in values.items():
                 bias += value * weight[:, number]
                 weight[:, number] = 0.0
 
     def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
-        """See :meth:`engine.nets.network.Model.outputs`; in training those of the reply as well."""
+        """See :meth:`engine.nets.network.Model.outputs`; in training mode with the reply's."""
         x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
         for block in self.blocks:
             x = block(x)

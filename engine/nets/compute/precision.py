@@ -1,7 +1,7 @@
-"""16-bit numbers where they are faster: which kind, and how far outputs may differ for it.
+"""16-bit dtypes for inference and training, and the accepted differences of outputs.
 
-bfloat16 keeps the range of float32 and 8 bits of each number; float16, for GPUs too old for that, 11 bits and a
-smaller range. A network that suffers from it is found out on a few positions when it is loaded.
+bfloat16 has the range of float32 and 8 significant bits; float16, for older GPUs, 11 bits and a smaller range. A
+network whose outputs differ too much is detected on some positions when it is loaded.
 """
 
 from math import isfinite
@@ -23,11 +23,11 @@ def has_matrix_unit() -> bool:
 
 
 def reduced_dtype(device: torch.device, prefers_float16: bool = False) -> torch.dtype:
-    """The 16-bit numbers of a device: bfloat16, but on GPUs that only emulate it float16.
+    """The 16-bit dtype of a device: bfloat16, or float16 on GPUs that only emulate bfloat16.
 
     Args:
-        prefers_float16: the network needs more than bfloat16's 8-bit mantissa, and its activations fit float16; CUDA
-            computes as fast in it.
+        prefers_float16: the network needs more than bfloat16's 8 bits, and its activations fit float16, which is as
+            fast on CUDA.
     """
     if device.type == "cuda" and (prefers_float16 or not torch.cuda.is_bf16_supported(including_emulation=False)):
         return torch.float16
@@ -40,22 +40,22 @@ def learns_in_bfloat16(device: torch.device) -> bool:
 
 
 def autocast(device: torch.device) -> torch.autocast:
-    """The context in which a network in float32 learns and is measured: bfloat16 where the device prefers it."""
+    """The autocast context for training and metrics of a float32 network: bfloat16 if the device prefers it."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=learns_in_bfloat16(device))
 
 
 def training_format(device: torch.device) -> torch.memory_format:
-    """How weights and planes lie in memory while a network learns.
+    """The memory format of weights and planes in training.
 
-    cuDNN and oneDNN's bfloat16 learn faster from channels last (a 6x96 network on two cores 1,035 positions/s against
-    858), oneDNN's float32 on processors without bfloat16 from plain arrays (252 against 197). With one thread these
-    learn otherwise: :mod:`engine.nets.compute.winograd_learning`.
+    cuDNN and oneDNN in bfloat16 are faster with channels last (a 6x96 network on two cores 1,035 positions/s against
+    858), oneDNN in float32 on processors without bfloat16 with contiguous arrays (252 against 197). With one thread
+    these use :mod:`engine.nets.compute.winograd_learning`.
     """
     return torch.channels_last if learns_in_bfloat16(device) else torch.contiguous_format
 
 
 def in_units(output: NetOutput) -> dict[str, Tensor]:
-    """The heads that are there in the units that people compare, by these (:data:`engine.nets.network.HEADS`).
+    """The existing heads in the units of :data:`engine.nets.network.HEADS`, by unit.
 
     Returns:
         dict: ``policy`` [B, N*N+1], probabilities; ``win rate`` [B], 0 to 1; ``score`` [B], points; ``ownership``
@@ -79,7 +79,7 @@ def differences(exact: NetOutput, rough: NetOutput) -> dict[str, float]:
 
 
 def excess(exact: NetOutput, rough: NetOutput) -> str:
-    """How the rough outputs differ too much for play, in words; empty where they are close enough and finite."""
+    """Text for differences that are too large for play; empty if the outputs are finite and close enough."""
     found = differences(exact, rough)
     if lost := [unit for unit, difference in found.items() if not isfinite(difference)]:
         return f"outputs are NaN or infinite ({', '.join(lost)})"

@@ -1,16 +1,15 @@
-"""A network's forward pass as a list of lines, which one kernel works off: for processors in float32.
+"""A network's forward pass as a program of lines, run by one kernel: for CPUs in float32.
 
-torch takes some 20 us for each of a hundred operations on a small board, longer in all than a 6x96 network needs for
-its convolutions, and between them it waits for the interpreter's lock. A :class:`Program` is written once for a
-network, in the words of its layers (:meth:`engine.nets.network.Model.write_program`), compiled
-(:class:`CompiledNetwork`) and then run by one kernel (:func:`run_program`) without torch or Python between its lines.
-3x3 convolutions go by Winograd's filtering (:mod:`engine.nets.compute.winograd`); all other layers are products of
-matrices. A whole board comes in three numbers a channel (:func:`pooled`): the mean alone carries less on a small board
-than on a large one, so it comes once more, scaled by the board's size (Wu, "Accelerating Self-Play Learning in Go",
-2019, section 3.3).
+torch has an overhead of some 20 us for each of a hundred operations, on a small board more than the convolutions of a
+6x96 network take, and it needs the interpreter's lock between them. A :class:`Program` is written once for a network,
+layer by layer (:meth:`engine.nets.network.Model.write_program`), compiled (:class:`CompiledNetwork`) and then run by
+one kernel (:func:`run_program`) without torch or Python. 3x3 convolutions use Winograd's filtering
+(:mod:`engine.nets.compute.winograd`); all other layers are matrix products. Global pooling gives three numbers a
+channel (:func:`pooled`), one of them the mean scaled by board size (Wu, "Accelerating Self-Play Learning in Go", 2019,
+section 3.3).
 
-Slots lie one after the other in the memory of a batch: points as float32[B, N*N, pitch], vectors as float32[B, pitch].
-Pitches are multiples of ``WIDTH``; what is beyond a slot's channels is zero.
+Slots are consecutive in the memory of a batch: points as float32[B, N*N, pitch], vectors as float32[B, pitch]. Pitches
+are multiples of ``WIDTH``; the padding is zero.
 """
 
 import functools
@@ -41,16 +40,16 @@ from engine.system.jit import kernel
 CENTRE_SIZE = 14.0
 """Board size at which the size-scaled mean is zero, the middle of 9 and 19."""
 SIZE_UNIT = 10.0
-"""Lines by which a board must be larger for its scale to be larger by one"""
+"""Difference in board size for a difference of 1 in the scale"""
 MEAN_SQUARE = 0.1
-"""Taken from the square of the scale where this scales the mean"""
+"""Subtracted from the square of the scale before it scales the mean"""
 
 
 def board_scale(x: Tensor) -> float:
-    """What scales the mean of x[B, C, N, N].
+    """The scale of the size-scaled mean of x[B, C, N, N].
 
-    A number in traces too, which are made for one size each: as tensors, subtraction and division took longer there
-    than the mean of a 9x9 board.
+    It is a Python number, also in traces, which are made for one size each: as tensors, subtraction and division took
+    longer than the mean of a 9x9 board.
     """
     return (int(x.shape[2]) - CENTRE_SIZE) / SIZE_UNIT
 
@@ -58,8 +57,8 @@ def board_scale(x: Tensor) -> float:
 def pooled(x: Tensor) -> Tensor:
     """[B, 3C] of x[B, C, N, N] in the dtype of x: mean, mean scaled by board size, maximum.
 
-    Processors find the maximum of 16-bit numbers one by one, that of float32 sixteen at a time: 4 us instead of 20 for
-    three 9x9 boards of 32 channels.
+    CPUs compute the maximum of 16-bit numbers one by one, of float32 sixteen at a time: 4 us instead of 20 for three
+    9x9 boards of 32 channels.
     """
     wide = x.float() if x.device.type == "cpu" else x
     mean = wide.mean(dim=(2, 3))
@@ -67,7 +66,7 @@ def pooled(x: Tensor) -> Tensor:
 
 
 def pooled_by_size(x: Tensor) -> Tensor:
-    """float32[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, and by its square."""
+    """float32[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, mean scaled by its square."""
     mean, scale = x.mean(dim=(2, 3), dtype=torch.float32), board_scale(x)
     return torch.cat([mean, mean * scale, mean * (scale * scale - MEAN_SQUARE)], dim=1)
 
@@ -79,23 +78,23 @@ IDENTITY, RECTIFIED, MISH, SILU = range(4)
 WITH_MAXIMUM, BY_SIZE = range(2)
 """Kinds of pooling: :func:`pooled` and :func:`pooled_by_size`"""
 PLANES, GLOBALS = range(2)
-"""The slots of the inputs, the first that every program makes"""
+"""The slots of the inputs, the first of every program"""
 FIELDS = (
     "kind",
-    # Slots by number, -1 = the line does without: inputs; outputs; what is added to these, perhaps the outputs' own; a
-    # vector that is added at every point, in place of the bias. Then whether the source is a vector, and both pitches.
+    # Slots by number, -1 = none: inputs; outputs; an addend of the outputs, which may be their own slot; a vector added
+    # at every point, in place of the bias. Then whether the source is a vector, and the pitches of inputs and outputs.
     "source", "target", "plus", "bias_slot", "is_vector", "inner", "pitch",
-    # Where constants begin: filters and how many numbers they are; bias[pitch]; scales and shifts of the source's
-    # channels, [2, inner]. Then outputs that are summed at a time.
+    # Offsets of constants: filters and their length; bias[pitch]; scales and shifts of the source's channels,
+    # [2, inner]. Then the outputs accumulated at a time.
     "filters", "filter_count", "bias", "scale", "panel",
-    # Activations, of the scaled source and of the outputs.
+    # Activations of the scaled source and of the outputs.
     "before", "after",
-    # Of columns: a filter's points to each side of its centre, and the distance from one to the next.
+    # Columns: points of a filter on each side of its centre, and its dilation.
     "reach_y", "reach_x", "step_y", "step_x",
     "pooling",
 )  # fmt: skip
 LINE = np.dtype([(name, np.int64) for name in FIELDS])
-"""A line of a program; what does not concern its kind is 0"""
+"""A line of a program; fields that its kind does not use are 0"""
 
 
 @kernel
@@ -116,7 +115,7 @@ def _load(planes, globals_, boards, vectors):
 
 @kernel
 def _activate(numbers, activation):
-    """Replace float32[:] by its activation."""
+    """Apply an activation to float32[:] in place."""
     if activation == RECTIFIED:
         for i in range(len(numbers)):
             numbers[i] = max(numbers[i], np.float32(0))
@@ -133,7 +132,7 @@ def _finish(target, rows, pitch, bias, each, plus, adds, activation):
     """Add bias and ``plus`` to float32[B * rows, pitch] and apply the activation.
 
     Args:
-        rows: of a board.
+        rows: rows of a board, N*N or 1.
         bias: float32[pitch], or with ``each`` float32[B, pitch].
     """
     for row in range(len(target) // pitch):
@@ -151,7 +150,7 @@ def _finish(target, rows, pitch, bias, each, plus, adds, activation):
 
 @kernel
 def _columns(board, size, pitch, line, columns):
-    """For each point all that a line's convolution sees there: [N*N, height * width, pitch], zeros beyond the edge."""
+    """Write the im2col matrix of a line's convolution: [N*N, height * width, pitch], zeros beyond the edge."""
     at = 0
     for y in range(size):
         for x in range(size):
@@ -172,7 +171,7 @@ def _columns(board, size, pitch, line, columns):
 
 @kernel
 def _pool(board, size, pitch, pooling, vector):
-    """[3, pitch] of a board: its mean, the mean scaled by the board's size, and the third number of the pooling."""
+    """Pool a board to [3, pitch]: mean, mean scaled by board size, and maximum or second scaled mean."""
     mean, scaled, third = vector[:pitch], vector[pitch : 2 * pitch], vector[2 * pitch : 3 * pitch]
     for i in range(pitch):
         mean[i] = 0
@@ -194,7 +193,7 @@ def _pool(board, size, pitch, pooling, vector):
 
 @kernel
 def _norm(source, pitch, scale, shift, activation, target):
-    """Write source * scale + shift, float32[B * N*N, pitch], through an activation."""
+    """Write the activation of source * scale + shift, float32[B * N*N, pitch]."""
     for at in range(0, len(source), pitch):
         line, out = source[at : at + pitch], target[at : at + pitch]
         for i in range(pitch):
@@ -209,9 +208,9 @@ def run_program(program, numbers, places, planes, globals_, size, side, group, m
     Args:
         program: ``LINE``[lines].
         numbers: float32[:], all constants.
-        places: int64[slots], where each begins in the memory.
-        planes: float32[B, C, N*N]; ``globals_`` float32[B, G], G perhaps 0; ``size`` is N.
-        side, group: of Winograd's tiles, and how many boards are multiplied at a time.
+        places: int64[slots], offset of each slot in the memory.
+        planes: float32[B, C, N*N]; ``globals_`` float32[B, G], G may be 0; ``size`` is N.
+        side, group: side of Winograd's tiles, and boards multiplied at a time.
         memory: float32[:], all slots; ``points``, ``products`` and ``sheet`` are working memory of convolutions.
     """
     count = len(planes)
@@ -240,7 +239,7 @@ def run_program(program, numbers, places, planes, globals_, size, side, group, m
                 _activate(target, line.after)
         elif kind == PRODUCT:
             filters = numbers[line.filters : line.filters + line.filter_count]
-            # What is added must not be overwritten by the product first.
+            # The product must not overwrite the addend, which may be in the same slot.
             out = products[: len(target)] if adds else target
             multiply(source, count * rows, inner, filters, line.panel, out, pitch)
             _finish(out, rows, pitch, bias, each, plus, adds, line.after)
@@ -262,49 +261,49 @@ def run_program(program, numbers, places, planes, globals_, size, side, group, m
 
 
 MOST_BOARDS = 64
-"""Boards that go through a program at a time: what memory they take grows no further"""
+"""Most boards that one run of a program computes, which bounds its memory"""
 
 
 class Slot(NamedTuple):
-    """A place for some numbers of every board, either for each of its points or for the board as a whole."""
+    """Memory for channels of every board: of each point, or (a vector) of the whole board."""
 
     number: int
     is_vector: bool
     channels: int
     parts: int = 1
-    """how many times as many numbers there are, each part padded by itself"""
+    """multiple of the channels, each part padded"""
 
     @property
     def pitch(self) -> int:
-        """Numbers from one point, or board, to the next."""
+        """Stride from one point, or vector, to the next."""
         return self.parts * int(padded(self.channels))
 
 
 class Constant(NamedTuple):
-    """Numbers of a layer as lines read them."""
+    """A constant array of a layer, in the layout of the kernel."""
 
     start: int
-    """where they begin among all constants"""
+    """offset among all constants"""
     length: int
     make: Callable[[], Tensor]
-    """works them out"""
+    """computes it"""
 
 
 class CompiledNetwork:
-    """Runs a program on batches. Threads: any number at once, each with memory of its own."""
+    """Runs a program on batches. Threads: any number, each with its own working memory."""
 
     def __init__(self, side: int, lines: np.ndarray, constants: Sequence[Constant], slots: Sequence[Slot],
                  outputs: Mapping[str, Slot]):  # fmt: skip
-        """Work out the constants.
+        """Compute the constants.
 
         Args:
             side: m of Winograd's filtering.
             lines: :data:`LINE`\\ [lines].
-            slots: all, by their numbers.
-            outputs: those that are returned, by name.
+            slots: all slots, by number.
+            outputs: slots that :meth:`run` returns, by name.
         """
         self._side, self._lines, self._slots, self._outputs = side, lines, tuple(slots), dict(outputs)
-        # One large array, and so on large pages.
+        # One large array, so that the system can use huge pages.
         self._numbers = np.empty(constants[-1].start + constants[-1].length if constants else 0, np.float32)
         for start, length, make in constants:
             values = make().detach().reshape(-1).numpy()
@@ -321,10 +320,10 @@ class CompiledNetwork:
     def run(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
         """The outputs by name: float32[B, C, N, N] of points, [B, C] of vectors.
 
-        As many threads compute as torch has here, each some of the boards.
+        Boards are divided among ``torch.get_num_threads()`` threads.
 
         Args:
-            planes: [B, C, N, N]; ``globals_`` [B, G]; of any type and memory layout.
+            planes: [B, C, N, N]; ``globals_`` [B, G]; of any dtype and memory layout.
         """
         count, threads = len(planes), torch.get_num_threads()
         each = max(1, min(MOST_BOARDS, -(-count // threads)))
@@ -343,7 +342,7 @@ class CompiledNetwork:
         sums = count * max(size**2 * self._widest_sum[0], self._widest_sum[1])
         places, total = self._places(count, size)
         memory = MEMORY.of("program", total)
-        # In one layout and type: the kernel would be compiled for any other, in the middle of a game.
+        # In one layout and dtype: the kernel would be compiled again for any other.
         boards = planes.float().reshape(count, channels, size**2).contiguous()
         run_program(
             self._lines, self._numbers, places, boards.numpy(), globals_.float().contiguous().numpy(),
@@ -356,13 +355,13 @@ class CompiledNetwork:
         }
 
     def _places(self, count: int, size: int) -> tuple[np.ndarray, int]:
-        """int64[slots]: where each begins in the memory of a batch; and how long that is."""
+        """int64[slots]: offset of each slot in the memory of a batch; and the length of that memory."""
         lengths = self._points * (count * size**2) + self._vectors * count
         ends = np.cumsum(lengths)
         return ends - lengths, int(ends[-1])
 
     def _output(self, slot: Slot, memory: np.ndarray, count: int, size: int) -> Tensor:
-        """A copy of what a slot holds."""
+        """A copy of a slot as a tensor."""
         shape = (count,) if slot.is_vector else (count, size, size)
         held = memory[: math.prod(shape) * slot.pitch].reshape(*shape, slot.pitch)[..., : slot.channels]
         values = torch.from_numpy(held.copy())
@@ -371,7 +370,7 @@ class CompiledNetwork:
 
 @functools.cache
 def _threads(count: int) -> ThreadPoolExecutor:
-    """Threads for callers with more than one."""
+    """A thread pool for callers with more than one torch thread."""
     return ThreadPoolExecutor(count, "program")
 
 
@@ -382,27 +381,26 @@ AS_IS = nn.Identity()
 
 
 class Before(NamedTuple):
-    """What is done to the channels before a layer: x * scale + shift, then an activation."""
+    """Transformation of a layer's inputs: x * scale + shift, then an activation."""
 
     activation: nn.Module
     scale: Tensor | None = None
     """[C] in any shape; None = 1"""
     shift: Tensor | None = None
-    """likewise; None = 0"""
+    """[C] in any shape; None = 0"""
 
 
 RELU = Before(nn.ReLU())
 
 
 class Unwritable(Exception):
-    """A network has a layer that no line computes."""
+    """A network has a layer that programs do not support."""
 
 
 class Program:
-    """The lines of a network, for boards whose tiles have one side, while they are written.
+    """Builder of a network's program, for one side of Winograd's tiles.
 
-    Methods that write take slots and return the slot of what they compute. What architectures ask for must fit
-    together; assertions say where it does not.
+    Methods that write lines take slots of inputs and return the slot of the output. Assertions check that channels fit.
     """
 
     def __init__(self, planes: int, globals_: int, side: int):
@@ -424,16 +422,16 @@ class Program:
 
     def convolution(self, layer: nn.Conv2d, source: Slot, before: Before | None = None, bias: Slot | None = None,
                     plus: Slot | None = None, after: nn.Module = AS_IS, into: Slot | None = None) -> Slot:  # fmt: skip
-        """A convolution whose outputs have as many points as its inputs.
+        """A convolution with padding to the size of its inputs.
 
         Args:
-            before: what is done to its inputs first.
-            bias: a vector that is added at every point, beside the layer's own.
-            plus: points that are added to the outputs; may be the slot of ``into``.
+            before: transformation of the inputs.
+            bias: a vector added at every point, besides the layer's own bias.
+            plus: points added to the outputs; may be the slot of ``into``.
             after: an activation of the outputs.
-            into: where the outputs go; None = to a slot of their own.
+            into: slot of the outputs; None = a new slot.
         Raises:
-            Unwritable: it is of a kind that no network here has.
+            Unwritable: programs do not support its stride, groups or padding.
         """
         (height, width), (step_y, step_x) = layer.kernel_size, layer.dilation
         assert layer.in_channels == source.channels, (layer, source)
@@ -450,7 +448,6 @@ class Program:
             source, before = self.norm(source, before), None
             spent.append(source)
         if not by_winograd and height * width > 1:
-            # For each point all that the convolution sees there.
             columns = self._new(source.channels, False, height * width)
             self._line(COLUMNS, source, columns, reach_y=height // 2, reach_x=width // 2, step_y=step_y, step_x=step_x)
             source = columns
@@ -470,16 +467,16 @@ class Program:
         return into
 
     def linear(self, layer: nn.Linear, source: Slot, after: nn.Module = AS_IS) -> Slot:
-        """A vector from another one."""
+        """The output vector of a linear layer."""
         return self.product(layer.weight, layer.bias, source, after=after)
 
     def product(self, weight: Tensor, shift: Tensor | None, source: Slot, plus: Slot | None = None,
                 after: nn.Module = AS_IS) -> Slot:  # fmt: skip
-        """A vector: weight[K, C] times another one, plus shift[K], plus ``plus``, through an activation."""
+        """A vector: the activation of weight[K, C] times the source, plus shift[K], plus ``plus``."""
         return self._product(source, weight.detach(), shift, None, plus, after, None)
 
     def pool(self, source: Slot, by_size: bool = False) -> Slot:
-        """The vector that :func:`pooled` makes of points, or ``pooled_by_size`` there."""
+        """The vector of pooled points, as :func:`pooled` or :func:`pooled_by_size` computes it."""
         target = self._new(source.channels, True, 3)
         self._line(POOL, source, target, pooling=BY_SIZE if by_size else WITH_MAXIMUM)
         return target
@@ -491,27 +488,27 @@ class Program:
         return target
 
     def before_several(self, source: Slot, before: Before) -> tuple[Slot, Before | None]:
-        """What several 3x3 convolutions of the same inputs are given, so that nothing slow is done to these twice."""
+        """Source and transformation for several 3x3 convolutions of one source: a slow transformation is done once."""
         return (source, before) if _is_quick(before) else (self.norm(source, before), None)
 
     def free(self, *slots: Slot | None) -> None:
-        """Say that nothing reads some slots any more: their memory may be used for others."""
+        """Release slots that no further line reads; their memory is reused."""
         given = [slot for slot in slots if slot is not None]
         assert not {*given} & {*self._free, *self._outputs.values()}, given
         self._free += given
 
     def output(self, name: str, slot: Slot) -> None:
-        """Make a slot an output of the program; it must never be freed."""
+        """Make a slot an output of the program; it must not be freed."""
         assert slot not in self._free, slot
         self._outputs[name] = slot
 
-    def finish(self) -> CompiledNetwork:
-        """The network as written so far, ready to run; the program can be thrown away."""
+    def compiled(self) -> CompiledNetwork:
+        """The network as written so far, ready to run."""
         lines = np.array(self._lines, LINE)
         return CompiledNetwork(self._side, lines, self._constants, self._slots, self._outputs)
 
     def _new(self, channels: int, is_vector: bool, parts: int = 1) -> Slot:
-        """A slot, in the memory of a free one if there is one of this kind."""
+        """A slot; a free one of the same kind is reused."""
         for slot in self._free:
             if slot[1:] == (is_vector, channels, parts):
                 self._free.remove(slot)
@@ -524,7 +521,7 @@ class Program:
         """Outputs of a matrix[K, parts * C] for every point, or for the board."""
         into = into or self._new(len(matrix), source.is_vector)
         assert matrix.shape[1] == source.parts * source.channels, (matrix.shape, source)
-        # Sums are written at once, unless something is added to them.
+        # Without an addend the product is written directly, so it must not overwrite its source.
         assert into != source or plus is not None, into
 
         def numbers() -> Tensor:
@@ -538,7 +535,7 @@ class Program:
     def _line(self, kind: int, source: Slot, target: Slot, filters: Callable[[], Tensor] | None = None, bias: int = 0,
               bias_slot: Slot | None = None, plus: Slot | None = None, after: nn.Module = AS_IS,
               **more: int) -> None:  # fmt: skip
-        """Write one line; what it does not name is 0."""
+        """Write one line; fields not given are 0."""
         start, count = 0, 0
         if filters is not None:
             points = (self._side + 2) ** 2 if kind == CONVOLUTION else 1
@@ -554,17 +551,17 @@ class Program:
         self._lines.append(tuple(fields.get(name, 0) for name in FIELDS))
 
     def _constant(self, count: int, make: Callable[[], Tensor]) -> int:
-        """Where some constants begin, ``count`` of them, which are worked out at the end."""
+        """Offset of a new constant of ``count`` numbers, which is computed at the end."""
         last = self._constants[-1] if self._constants else Constant(0, 0, make)
         self._constants.append(Constant(last.start + last.length, count, make))
         return self._constants[-1].start
 
     def _bias(self, values: Tensor | None, target: Slot) -> int:
-        """Where the bias of a layer begins."""
+        """Offset of a layer's bias."""
         return self._constant(target.pitch, lambda: _filled(values, target.channels, target.pitch, 0.0))
 
     def _scale(self, before: Before | None, source: Slot) -> int:
-        """Where scale and shift begin."""
+        """Offset of scale and shift."""
         scale, shift = (None, None) if before is None else (before.scale, before.shift)
         return self._constant(
             2 * source.pitch,
@@ -575,19 +572,23 @@ class Program:
 
 
 def _is_quick(before: Before) -> bool:
-    """Whether a 3x3 convolution does this to its inputs by the way."""
+    """Whether the kernel of 3x3 convolutions includes this transformation."""
     return isinstance(before.activation, nn.Identity | nn.ReLU)
 
 
 def _code(activation: nn.Module) -> int:
-    """The number of an activation."""
+    """The code of an activation.
+
+    Raises:
+        Unwritable: programs do not support it.
+    """
     if type(activation) not in ACTIVATIONS:
         raise Unwritable(f"{activation}")
     return ACTIVATIONS[type(activation)]
 
 
 def _filled(values: Tensor | None, channels: int, pitch: int, default: float) -> Tensor:
-    """float32[pitch]: values[channels] in any shape, zeros behind them; None = all the default."""
+    """float32[pitch]: values[channels] in any shape, padded with zeros; None = the default for all channels."""
     filled = torch.zeros(pitch)
     filled[:channels] = default if values is None else values.detach().reshape(-1)
     return filled

@@ -1,13 +1,13 @@
-"""From an evaluator thread to a network: inputs gathered from several callers, outputs brought back to the CPU.
+"""Runners: they move the inputs of one batch to a network's device and its outputs back to the CPU.
 
-An evaluator thread has one runner, which keeps what belongs to that thread alone. On CUDA that is a stream with its
-pinned memory and its CUDA graphs, so batches of two threads overlap.
+Each evaluator thread has one runner. On CUDA it owns a stream, pinned memory and CUDA graphs, so batches of two threads
+overlap.
 
-Launching a small network's hundred kernels one by one takes the processor longer than the GPU needs to run them. So
-the launches are recorded once for each board size and number of rows, and replayed as one. A graph reads and writes
-fixed memory; a batch is copied into its first rows, and what the others still hold is evaluated for nothing. Numbers
-of rows go up in steps of at most a half (``ROWS``), so that few graphs serve all batches. Everything a runner does lies
-on its own stream, in order. The thread sleeps until its batch is done: CUDA's own way of waiting keeps a core busy.
+Launching a small network's hundred kernels one by one takes the CPU longer than the GPU needs to run them. So the
+launches are captured in a CUDA graph for each board size and number of rows, and replayed as one. A graph reads and
+writes fixed memory; a batch is copied into its first rows, and the other rows are evaluated too, their outputs unused.
+Numbers of rows increase by at most a half (``ROWS``), so that few graphs serve all batches. All work of a runner is
+ordered on its own stream. The thread sleeps until its batch is done; CUDA's default wait would spin.
 """
 
 import threading
@@ -25,10 +25,10 @@ from engine.nets.notices import say_once
 from engine.system import one_line
 
 ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-"""Rows that graphs are made for"""
+"""Numbers of rows for which graphs are captured"""
 _CAPTURING = threading.Lock()
-"""One graph is captured at a time; other threads' kernels may run meanwhile (``thread_local``), but nothing may wait
-for the whole device, which CUDA answers by ending the capture."""
+"""Held while a graph is captured. Kernels of other threads may run meanwhile (``thread_local``), but a synchronisation
+of the whole device would end the capture."""
 
 
 def rows_for(count: int) -> int:
@@ -37,7 +37,7 @@ def rows_for(count: int) -> int:
 
 
 def release_memory() -> None:
-    """Give memory that nothing uses back to the GPUs, for others to take; nothing without one."""
+    """Release torch's unused GPU memory; no effect without a GPU."""
     with _CAPTURING:
         torch.cuda.empty_cache()
 
@@ -65,7 +65,7 @@ class CudaRunner:
     """See :class:`engine.nets.compute.runner.Runner` and the module's text."""
 
     def __init__(self, network: Network, use_graphs: bool = True):
-        """Make a stream; memory and graphs are made by :meth:`prepare`, or when a batch first needs them.
+        """Make a stream; :meth:`prepare`, or the first batch of a size, allocates memory and captures graphs.
 
         Args:
             network: on a CUDA device.
@@ -83,7 +83,7 @@ class CudaRunner:
         self._pool = torch.cuda.graph_pool_handle()
 
     def run(self, planes: Sequence[Tensor], globals_: Sequence[Tensor]) -> NetOutput:
-        """See :meth:`engine.nets.compute.runner.Runner.run`; inputs in pinned memory are copied without a detour."""
+        """See :meth:`engine.nets.compute.runner.Runner.run`; inputs in pinned memory are copied asynchronously."""
         count = sum(len(part) for part in planes)
         key = (rows_for(count), *planes[0].shape[1:], globals_[0].shape[1])
         with torch.inference_mode(), torch.cuda.stream(self._stream):
@@ -101,7 +101,7 @@ class CudaRunner:
     def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
         """See :meth:`engine.nets.compute.runner.Runner.prepare`: a graph for each number of rows, smallest first.
 
-        The largest graphs, which take the most memory, come last: what has been made by then serves smaller batches.
+        The largest graphs, which take the most memory, come last: if memory runs out, the smaller ones remain usable.
         """
         held = 0
         for rows in ROWS[: bisect_left(ROWS, most) + 1]:
@@ -126,7 +126,7 @@ class CudaRunner:
         return self._plans[key]
 
     def _new_plan(self, rows: int, channels: int, height: int, width: int, n_globals: int) -> _Plan:
-        """Memory and, if it can be had, a graph. The runner's stream is the current one."""
+        """Allocate memory and capture a graph, if possible. The runner's stream is the current one."""
         planes = torch.zeros(rows, channels, height, width, device=self._network.device)
         globals_ = torch.zeros(rows, n_globals, device=self._network.device)
         call: Callable[[], NetOutput] = partial(self._network.evaluate, planes, globals_)
@@ -165,7 +165,7 @@ def _pinned_like(head: Tensor) -> Tensor:
 
 
 _MPS_LOCK = threading.Lock()
-"""torch has one queue for Apple's GPU, which two threads must not fill at once."""
+"""torch has one queue for Apple's GPU, which two threads must not use at once."""
 
 
 class Runner(Protocol):
@@ -175,24 +175,24 @@ class Runner(Protocol):
         """Evaluate the positions of several callers as one batch.
 
         Args:
-            planes: float32[B_i, C, N, N] on the CPU, one a caller.
-            globals_: float32[B_i, G], likewise.
+            planes: float32[B_i, C, N, N] on the CPU, one for each caller.
+            globals_: float32[B_i, G] on the CPU, one for each caller.
         Returns:
-            NetOutput on the CPU for all of them in order; valid until the next call.
+            NetOutput on the CPU for all positions in order; valid until the next call.
         Raises:
             ValueError: as for :meth:`engine.nets.network.Network.evaluate`.
-            RuntimeError: the device failed, or has no memory left (:func:`is_out_of_memory`).
+            RuntimeError: the device failed or is out of memory (:func:`is_out_of_memory`).
         Threads: the runner's own.
         """
         ...
 
     def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
-        """Do once what batches of up to ``most`` positions need, so that none of them has to wait for it.
+        """Prepare for batches of up to ``most`` positions, so that no later call has to.
 
         Args:
-            size, planes, globals_: of the boards to come.
+            size, planes, globals_: N, C and G of the batches.
         Returns:
-            int: ``most``, lowered to what the device's memory holds.
+            int: ``most``, lowered to what fits the device's memory.
         Raises:
             ValueError, RuntimeError: as for :meth:`run`.
         """
@@ -213,21 +213,21 @@ class PlainRunner:
             return self._network.evaluate(*inputs).each(Tensor.cpu)
 
     def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
-        """See :class:`Runner`: at its first call for a board size a network is traced, or written as a program."""
+        """See :class:`Runner`: the first call for a board size traces the network or compiles its program."""
         self.run([torch.zeros(1, planes, size, size)], [torch.zeros(1, globals_)])
         return most
 
 
 def new_runner(network: Network) -> Runner:
-    """The runner that suits a network's device."""
+    """The runner for a network's device."""
     return CudaRunner(network) if network.device.type == "cuda" else PlainRunner(network)
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether a smaller batch may help; only CUDA has a class of its own for it."""
+    """Whether an error means that memory ran out, so that a smaller batch may fit; only CUDA has a class for it."""
     return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower()
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:
-    """One tensor of several."""
+    """The concatenation of some tensors."""
     return parts[0] if len(parts) == 1 else torch.cat(list(parts))

@@ -1,12 +1,12 @@
-"""Pieces of machine code that networks are made of on a processor, told to LLVM vector by vector.
+"""SIMD kernels in LLVM IR for networks on the CPU: matrix products, Winograd transformations, activations.
 
-Numba compiles loops over numbers and leaves it to LLVM which of them become vectors. For these it finds no good answer:
-sums of a matrix product must stay in registers until they are done, the points of a tile overlap in memory as far as
-LLVM can tell, and exponentials are calls of a library. So they are written in LLVM's own instructions here, on vectors
-of :data:`WIDTH` numbers, which LLVM fits to the processor's registers.
+LLVM's auto-vectorisation of Numba's loops is too slow for these three: the sums of a matrix product must stay in
+registers until they are complete, LLVM cannot prove that the points of a tile do not overlap in memory, and
+exponentials are library calls. So they are written in LLVM IR, on vectors of :data:`WIDTH` numbers, which LLVM maps to
+the processor's registers.
 
-Functions of this module emit such instructions when a kernel that calls them is compiled; ``builder`` is llvmlite's
-``IRBuilder``, and values are llvmlite's too.
+Functions of this module emit IR when a kernel that calls them is compiled; ``builder`` is llvmlite's ``IRBuilder``, and
+values are llvmlite's too.
 """
 
 import math
@@ -21,26 +21,26 @@ from numba.extending import intrinsic as numba_intrinsic
 # Numba makes its configuration's names when it is imported: type checkers do not see them.
 _ASKED_FOR = getattr(config, "CPU_FEATURES")  # noqa: B009
 FEATURES = codegen.get_host_cpu_features() if _ASKED_FOR is None else _ASKED_FOR
-"""What Numba compiles for, as it stands in the keys of compiled kernels"""
+"""Processor features that Numba compiles for, as in the keys of compiled kernels"""
 WIDTH = 16 if "+avx512f" in FEATURES.split(",") else 8
 """float32 numbers of a vector: a register of AVX-512, or of AVX2; two of NEON"""
 WIDEST_PANEL = 3 * WIDTH
-"""Most outputs that are summed at a time"""
+"""Most outputs accumulated at a time"""
 MOST_ROWS = 9 if WIDTH == 16 else 4
-"""Rows that are multiplied at a time: with three vectors each they fill AVX-512's 32 registers, or AVX2's 16, and a sum
-is touched again only after the four cycles that an addition takes"""
+"""Most rows multiplied at a time: with three vectors each they fill AVX-512's 32 registers, or AVX2's 16, and each sum
+is updated again only after the four cycles of an addition"""
 LN2_HIGH, TERMS = 0.693359375, 7
 """The first bits of ln 2; terms of the exponential's series"""
 LEAST, MOST = -87.0, 20.0
-"""Beyond these, exp(x) is no normal float32, or so large that activations are x itself"""
+"""Below LEAST exp(x) is not a normal float32; above MOST activations equal x."""
 _INT, _INDEX = ir.IntType(64), types.intp
 _VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 _WHOLE = ir.VectorType(ir.IntType(32), WIDTH)
 _FUSED = ("contract",)
-"""What lets LLVM multiply and add in one instruction"""
+"""Flag that allows LLVM to fuse multiplication and addition"""
 Emitter = Callable[..., Any]
 intrinsic: Callable[[Callable[..., Any]], Emitter] = numba_intrinsic
-"""Numba's, whose type hints take the first argument, the typing context, for one of its callers'"""
+"""Numba's ``intrinsic``; its type hints wrongly require callers to pass the typing context"""
 
 
 def _number(value: int) -> ir.Constant:
@@ -48,12 +48,12 @@ def _number(value: int) -> ir.Constant:
 
 
 def _all(value: float) -> ir.Constant:
-    """A vector of one number that is known when the kernel is compiled."""
+    """A vector with all elements equal to a compile-time constant."""
     return ir.Constant(_VECTOR, [value] * WIDTH)
 
 
 def _vector_at(builder: Any, data: Any, index: Any) -> Any:
-    """A pointer to a vector, from one to its array and the number of its first element."""
+    """A pointer to the vector that starts at an element of an array."""
     return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
 
 
@@ -70,7 +70,7 @@ def _data(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> li
 
 
 def _check_flat(*arrays: Any) -> None:
-    """All must be float32[:], contiguous: positions are counted in them."""
+    """Assert that all are float32[:], contiguous: offsets are counted in elements."""
     for of in arrays:
         assert isinstance(of, types.Array) and of.dtype == types.float32 and of.ndim == 1 and of.layout == "C"
 
@@ -81,11 +81,11 @@ def multiply_rows(typing: Any, left: Any, at: Any, rows: Any, inner: Any, right:
     """out[out_at + r * out_step + j] = sum over k of left[at + r * inner + k] * right[weights + k * panel + j].
 
     For r < ``rows`` (1 to ``MOST_ROWS``), k < ``inner`` (at least 1), j < ``panel`` (1 to 3 times ``WIDTH``). The order
-    of the sum is that of k whatever the rows: a row's outputs do not hang on how many stand beside it.
+    of the sum is that of k, so a row's outputs do not depend on the number of rows.
 
     Args:
         left, right, out: float32[:], contiguous.
-        ahead, ahead_step: ``right[ahead + k * ahead_step]`` is fetched into the cache meanwhile.
+        ahead, ahead_step: ``right[ahead + k * ahead_step]`` is prefetched meanwhile.
     """
     del typing
     _check_flat(left, right, out)
@@ -96,7 +96,7 @@ def multiply_rows(typing: Any, left: Any, at: Any, rows: Any, inner: Any, right:
             context, builder, signature, args
         )
         end = builder.append_basic_block("multiplied")
-        # The loop is there once for each number of rows and of vectors.
+        # One loop for each number of rows and of vectors.
         weights, fetched = builder.gep(right, [weights]), builder.gep(right, [ahead])
         choice = builder.switch(builder.add(builder.mul(rows, _number(WIDEST_PANEL)), panel), end)
         for count in range(1, MOST_ROWS + 1):
@@ -121,7 +121,7 @@ def multiply_rows(typing: Any, left: Any, at: Any, rows: Any, inner: Any, right:
 
 def _summed(builder: Any, lines: Sequence[Any], weights: Any, vectors: int, inner: Any, fetched: Any,
             fetched_step: Any) -> list[list[Any]]:  # fmt: skip
-    """A loop over k that adds up, for each line and vector, the line's number times the vector of weights."""
+    """Emit a loop over k that accumulates, for each line and vector, the line's number times the vector of weights."""
     before, loop, after = builder.basic_block, *(builder.append_basic_block(name) for name in ("sum", "summed"))
     builder.branch(loop)
     builder.position_at_end(loop)
@@ -152,7 +152,7 @@ def _fused(builder: Any, left: Any, right: Any, more: Any) -> Any:
 
 
 def _fetch(builder: Any, place: Any) -> None:
-    """Ask for a number's cache line ahead of time; it may lie beyond the array's end."""
+    """Prefetch an element's cache line; it may lie beyond the array's end."""
     pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
     fetch = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
@@ -160,22 +160,21 @@ def _fetch(builder: Any, place: Any) -> None:
 
 
 def _repeated(builder: Any, value: Any) -> Any:
-    """A vector of one number."""
+    """A vector with all elements equal to a value."""
     empty = ir.Constant(_VECTOR, ir.Undefined)
     one = builder.insert_element(empty, value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, empty, ir.Constant(_WHOLE, [0] * WIDTH))
 
 
 def on_both_sides(matrix: Sequence[Sequence[float]], adds: bool = False) -> Emitter:
-    """An intrinsic that takes tiles x[n, n] to ``matrix`` x ``matrix``^T, [m, m], a vector of channels at a time.
+    """An intrinsic that transforms tiles x[n, n] to ``matrix`` x ``matrix``^T, [m, m], a vector of channels at a time.
 
-    Its arguments: ``source`` and ``at``, the array and where the tile's first number is in it; ``row`` and ``point``,
-    steps from one row of the tile to the next and from one point to the next; ``target`` and the same three numbers
-    of it.
+    Its arguments: ``source`` and ``at``, the array and the index of the tile's first element; ``row`` and ``point``,
+    the strides of the tile's rows and points; then ``target`` and the same three numbers for it.
 
     Args:
         matrix: m rows of n numbers.
-        adds: outputs are added to what stands there.
+        adds: outputs are added to the target.
     """
 
     @intrinsic
@@ -216,7 +215,7 @@ def _places(builder: Any, data: Any, at: Any, row: Any, point: Any) -> Callable[
 
 
 def _combined(builder: Any, factors: Sequence[float], vectors: Sequence[Any]) -> Any:
-    """The sum of some vectors, each times its factor."""
+    """The linear combination of vectors with constant factors."""
     total = None
     for factor, vector in zip(factors, vectors, strict=True):
         if factor == 0.0:
@@ -232,11 +231,11 @@ def _combined(builder: Any, factors: Sequence[float], vectors: Sequence[Any]) ->
 
 
 def _activation(formula: Callable[[Any, Any, Any], Any]) -> Emitter:
-    """An intrinsic ``f(array, at)`` that replaces the vector of float32[:] that begins at a place by its activation.
+    """An intrinsic ``f(array, at)`` that applies an activation in place to the vector of float32[:] at an index.
 
     Args:
-        formula: the activation from a builder, x and exp(x), both of x as at least ``LEAST``. There the activation is 0
-            as far as float32 can tell.
+        formula: emits the activation from a builder, x and exp(x), with x clamped to at least ``LEAST``, at which the
+            activation is 0 in float32.
     """
 
     @intrinsic
@@ -258,15 +257,15 @@ def _activation(formula: Callable[[Any, Any, Any], Any]) -> Emitter:
 
 
 def _exponential(builder: Any, x: Any) -> Any:
-    """exp(x) of x >= ``LEAST``, taken as at most ``MOST``: 2^n times a series in what is left, |r| < 0.35.
+    """exp(x) of x >= ``LEAST``, clamped to ``MOST``: 2^n times a series in the remainder r, |r| < 0.35.
 
-    NaN is clamped to ``MOST``, so that there is an exponent.
+    NaN is clamped to ``MOST``, so that the conversion to an integer is defined.
     """
     x = builder.select(builder.fcmp_ordered("<", x, _all(MOST)), x, _all(MOST))
-    # n + 127, the exponent as float32 holds it, is positive; such numbers are cut off downwards.
+    # n + 127, the biased exponent of float32, is positive, so truncation rounds down.
     exponent = builder.fptosi(builder.fadd(builder.fmul(x, _all(1.0 / math.log(2.0))), _all(127.5)), _WHOLE)
     n = builder.fsub(builder.sitofp(exponent, _VECTOR), _all(127.0))
-    # ln 2 in two parts: the product of n with the first one is exact.
+    # ln 2 in two parts: the product of n with the first part is exact.
     r = builder.fsub(x, builder.fmul(n, _all(LN2_HIGH)))
     r = builder.fsub(r, builder.fmul(n, _all(math.log(2.0) - LN2_HIGH)))
     total = _all(1.0 / math.factorial(TERMS))

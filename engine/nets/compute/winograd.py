@@ -2,14 +2,14 @@
 
 A tile of m x m outputs depends on (m + 2) x (m + 2) inputs. Transformed (B^T d B), tile and filter need only be
 multiplied point by point: 36 products instead of 144 for each pair of channels and tile of 4x4. Summed over the input
-channels that is, for each of the 36 points, a product of a matrix of all tiles with a matrix of all filters, which is
-what processors do best; another transformation (A^T m A) makes outputs of it. 5 x 5 tiles of 4x4 cover a 19x19 board:
-900 products where a direct convolution takes 3,249. A 9x9 board is nine tiles of 3x3: 225 products instead of 729.
+channels that is, for each of the 36 points, a product of a matrix of all tiles with a matrix of all filters, which
+processors compute efficiently; another transformation (A^T m A) gives the outputs. 5 x 5 tiles of 4x4 cover a 19x19
+board: 900 products where a direct convolution takes 3,249. A 9x9 board is nine tiles of 3x3: 225 instead of 729.
 
-A *sheet* is a board with a margin of zeros, large enough for all of its tiles. *Points* are what the transformations
-make of tiles: for each of the P points a matrix of all tiles (rows) and channels. Channels lie innermost everywhere, in
-a multiple of ``WIDTH``. Networks that play call the kernels by way of a program (:mod:`engine.nets.compute.program`),
-networks that learn by :mod:`engine.nets.compute.winograd_learning`.
+A *sheet* is a board with a margin of zeros, large enough for all of its tiles. *Points* are transformed tiles: for each
+of the P points a matrix of all tiles (rows) and channels. Channels are the innermost axis of all arrays, padded to a
+multiple of ``WIDTH``. In play, programs call the kernels (:mod:`engine.nets.compute.program`); in training,
+:mod:`engine.nets.compute.winograd_learning` does.
 
 Source: Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks", 2016, section 4.
 """
@@ -26,13 +26,14 @@ from engine.system.jit import kernel
 
 
 class _Memory(threading.local):
-    """Arrays of a thread by name. They grow to the most that was ever asked for and stay as long as the thread."""
+    """Working memory of a thread, by name. Arrays grow to the largest size ever requested and live as long as the
+    thread."""
 
     def __init__(self) -> None:
         self._held: dict[str, np.ndarray] = {}
 
     def of(self, name: str, count: int) -> np.ndarray:
-        """float32[at least count], holding anything; all of one name lie in the same place."""
+        """float32[at least count], uninitialised; calls with one name share the memory."""
         if name not in self._held or len(self._held[name]) < count:
             self._held[name] = np.empty(count, np.float32)
         return self._held[name]
@@ -75,43 +76,44 @@ FOUR = Filtering(
 """F(4x4, 3x3); the interpolation points are 0, 1, -1, 2, -2 and infinity"""
 
 
-def _turned(matrix: Matrix) -> Matrix:
+def _transposed(matrix: Matrix) -> Matrix:
     return tuple(zip(*matrix, strict=True))
 
 
 _three_inputs, _four_inputs = on_both_sides(THREE.inputs), on_both_sides(FOUR.inputs)
 _three_outputs, _four_outputs = on_both_sides(THREE.outputs), on_both_sides(FOUR.outputs)
-# A gradient goes back through a transformation by its transpose; tiles of inputs overlap, so their gradients add up.
-_three_outputs_back, _four_outputs_back = on_both_sides(_turned(THREE.outputs)), on_both_sides(_turned(FOUR.outputs))
-_three_inputs_back = on_both_sides(_turned(THREE.inputs), adds=True)
-_four_inputs_back = on_both_sides(_turned(FOUR.inputs), adds=True)
+# The gradient of a transformation is its transpose; tiles of inputs overlap, so their gradients are added.
+_three_outputs_back = on_both_sides(_transposed(THREE.outputs))
+_four_outputs_back = on_both_sides(_transposed(FOUR.outputs))
+_three_inputs_back = on_both_sides(_transposed(THREE.inputs), adds=True)
+_four_inputs_back = on_both_sides(_transposed(FOUR.inputs), adds=True)
 
 
 def tile_side(size: int) -> int:
-    """m of the filtering with fewer products for a board of ``size`` x ``size``, 3 or 4."""
+    """m of the filtering with fewer products on a board of ``size`` x ``size``, 3 or 4."""
     return min((4, 3), key=lambda side: (side + 2) ** 2 * tiles_a_line(size, side) ** 2)
 
 
 @kernel
 def tiles_a_line(size, side):
-    """Tiles of ``side`` x ``side`` outputs that a line of the board needs."""
+    """Number of ``side`` x ``side`` tiles along a line of the board."""
     return -(-size // side)
 
 
 @kernel
 def padded(channels):
-    """The next multiple of ``WIDTH``, which none at all have too: products need something to add up."""
+    """The next multiple of ``WIDTH``; at least ``WIDTH``, since a product needs one term."""
     return -(-max(channels, 1) // WIDTH) * WIDTH
 
 
 @kernel
 def spread(board, size, count, scale, shift, has_relu, sheet, margin, width, channels):
-    """Write board * scale + shift into a sheet, perhaps through a ReLU, and zeros around it.
+    """Write board * scale + shift into a sheet, with or without a ReLU, and zeros around it.
 
     Args:
         board: float32[:], [N, N, ``count``]; ``size`` is N.
         scale, shift: float32[count].
-        sheet: float32[:], [``width``, ``width``, ``channels``]; the board stands ``margin`` points from above and left.
+        sheet: float32[:], [``width``, ``width``, ``channels``]; the board starts ``margin`` points from top and left.
     """
     least = np.float32(0.0 if has_relu else -np.inf)
     at, source = 0, 0
@@ -133,11 +135,11 @@ def spread(board, size, count, scale, shift, has_relu, sheet, margin, width, cha
 
 @kernel
 def gather(sheet, margin, width, channels, board, size, count, bias, plus, adds, has_relu):
-    """Write sheet + bias + plus into a board, perhaps through a ReLU; other arguments as for :func:`spread`.
+    """Write sheet + bias + plus into a board, with or without a ReLU; other arguments as for :func:`spread`.
 
     Args:
         bias: float32[count].
-        plus: float32[:], as ``board``, and perhaps the same; read where ``adds``.
+        plus: float32[:], of the shape of ``board``, may be ``board`` itself; read if ``adds``.
     """
     least = np.float32(0.0 if has_relu else -np.inf)
     at = 0
@@ -158,12 +160,12 @@ def gather(sheet, margin, width, channels, board, size, count, bias, plus, adds,
 
 @kernel
 def to_points(sheet, side, tiles, overlap, channels, points, first, rows):
-    """From a sheet to the points of its tiles.
+    """Transform the tiles of a sheet to points.
 
     Args:
-        side: m; ``tiles`` a line of the board.
-        overlap: 2 = of inputs, whose tiles reach into their neighbours and a margin; 0 = the gradients of points from
-            those of the outputs that :func:`from_points` makes of them.
+        side: m; ``tiles`` is the number of tiles along a line.
+        overlap: 2 = tiles of inputs, which overlap by two points; 0 = gradients of outputs, to the gradients of the
+            points from which :func:`from_points` computes them.
         points: float32[:], [P, ``rows``, ``channels``]; its rows from ``first`` on are written.
     """
     width, row = side * tiles + overlap, first
@@ -185,11 +187,11 @@ def to_points(sheet, side, tiles, overlap, channels, points, first, rows):
 
 @kernel
 def from_points(points, first, rows, side, tiles, overlap, channels, sheet):
-    """From the points of a board's tiles to a sheet.
+    """Transform points to the tiles of a sheet.
 
     Args:
-        overlap: 0 = outputs; 2 = the gradients of inputs from those of the points that :func:`to_points` makes of them,
-            added up where tiles overlap.
+        overlap: 0 = to outputs; 2 = to the gradients of inputs, from the gradients of the points that
+            :func:`to_points` computes, added where tiles overlap.
     """
     width, row = side * tiles + overlap, first
     if overlap:
@@ -213,7 +215,7 @@ def from_points(points, first, rows, side, tiles, overlap, channels, sheet):
 
 @kernel
 def multiply(points, rows, inner, filters, panel, products, outputs):
-    """For each point the product of all tiles and all filters.
+    """Multiply, for each point, all tiles by all filters.
 
     Args:
         points: float32[:], [P, rows, inner].
@@ -221,15 +223,15 @@ def multiply(points, rows, inner, filters, panel, products, outputs):
         products: float32[:], [P, rows, outputs], written.
     """
     groups = -(-rows // MOST_ROWS)
-    # While a panel is multiplied, the next one is fetched, a part for each group of rows: filters come from far away.
-    # A part is a line of the cache for each input, so where groups are few only some of the next panel's come.
+    # While a panel is multiplied, the next one is prefetched, a part for each group of rows: filters are not in the
+    # first-level cache. A part is one cache line for each input, so with few groups only some of a panel is prefetched.
     step = -(-panel // groups)
     for p in range(len(filters) // (inner * outputs)):
         for first in range(0, outputs, panel):
             weights = (p * outputs + first) * inner
             row = 0
             for group in range(groups):
-                # As even as can be: ten rows are twice five, not nine and one.
+                # Groups of equal size: ten rows are twice five, not nine and one.
                 count = (rows - row) // (groups - group)
                 at = p * rows + row
                 ahead = weights + inner * (panel + group * step)
@@ -241,23 +243,23 @@ def multiply(points, rows, inner, filters, panel, products, outputs):
 
 
 class Tiling(NamedTuple):
-    """A batch of boards as convolutions take it."""
+    """The dimensions of a batch of boards in a convolution."""
 
     size: int
     """N"""
     side: int
     """m of the filtering"""
     group: int
-    """boards that are multiplied at a time"""
+    """boards multiplied at a time"""
     boards: int
     inputs: int
-    """channels in the boards, C"""
+    """channels of the inputs, C"""
     inner: int
-    """the same, padded"""
+    """channels of the inputs, padded"""
     outputs: int
     """channels of the outputs, K"""
     outer: int
-    """the same, padded"""
+    """channels of the outputs, padded"""
 
 
 @kernel
@@ -268,11 +270,11 @@ def convolve(tiling, boards, scale, shift, has_relu, filters, panel, bias, each,
     Args:
         tiling: :class:`Tiling`.
         boards: float32[:], [B, N, N, C].
-        scale, shift, has_relu: what is done to them first, as for :func:`spread`.
+        scale, shift, has_relu: transformation of the inputs, as for :func:`spread`.
         filters, panel: as for :func:`multiply`.
         bias: float32[K], or with ``each`` float32[:], [B, K].
-        plus: float32[:], [B, N, N, K], added to the outputs where ``adds``; may be the outputs themselves.
-        has_relu_after: of the outputs.
+        plus: float32[:], [B, N, N, K], added to the outputs if ``adds``; may be the outputs themselves.
+        has_relu_after: apply a ReLU to the outputs.
         points, products, sheet: float32[:], working memory: points and products of a group, one sheet.
         outputs: float32[:], [B, N, N, K], written.
     """
@@ -318,11 +320,11 @@ def points_of(tiling, boards, gradients, scale, shift, sheet, points, products):
 
 @kernel
 def boards_of(tiling, products, filters, panel, zeros, sheet, points, boards):
-    """The gradients of one group of boards from those of its products.
+    """The gradients of one group of boards from the gradients of its products.
 
     Args:
         products: as :func:`points_of` writes them.
-        filters: their transposes, [P, K, C], as :func:`multiply` reads them.
+        filters: transposed filters, [P, K, C], in the layout of :func:`multiply`.
         zeros: float32[>= C].
         points: float32[:], working memory.
         boards: float32[:], [B, N, N, C], written.
@@ -338,9 +340,8 @@ def boards_of(tiling, products, filters, panel, zeros, sheet, points, boards):
 
 
 TILES = 40
-"""Tiles that are multiplied at a time, at most, unless one board has more: a 19x19 board, or four 9x9 boards. Of 96
-channels these have 350 kB of points and as much of products; with more boards they would not be in the second-level
-cache any more when they are read again."""
+"""Most tiles multiplied at a time, unless one board has more: a 19x19 board, or four 9x9 boards. With 96 channels they
+have 350 kB of points and as much of products; more would not stay in the second-level cache until they are read."""
 FILTERINGS = {3: THREE, 4: FOUR}
 
 
@@ -356,12 +357,12 @@ def transform_filters(weight: Tensor, side: int) -> Tensor:
 
 
 def best_panel(count: int) -> int:
-    """How many outputs of ``count`` are summed at a time: of what needs the least padding, the most."""
+    """Outputs accumulated at a time for ``count`` outputs: of the panels with the least padding the widest."""
     return min((WIDEST_PANEL, 2 * WIDTH, WIDTH), key=lambda panel: (-(-count // panel) * panel, -panel))
 
 
 def in_panels(points: Tensor) -> Tensor:
-    """float32[P, K / panel, C, panel], both padded: filters[P, C, K] as :func:`multiply` of the kernels reads them."""
+    """Filters[P, C, K] in the layout of :func:`multiply`: float32[P, K / panel, C, panel], K and C padded."""
     count, inner, outer = points.shape
     panel = best_panel(outer)
     panels = -(-outer // panel)
@@ -371,5 +372,5 @@ def in_panels(points: Tensor) -> Tensor:
 
 
 def group_of(tiles: int, most: int = TILES) -> int:
-    """Boards of ``tiles`` x ``tiles`` that are multiplied at a time: at most ``most`` tiles in all, or one board."""
+    """Boards of ``tiles`` x ``tiles`` tiles multiplied at a time: at most ``most`` tiles together, or one board."""
     return max(1, most // tiles**2)

@@ -1,8 +1,8 @@
-"""3x3 convolutions by Winograd's filtering while a network learns: outputs, and the gradients of inputs and filters.
+"""3x3 convolutions by Winograd's filtering in training: outputs, and the gradients of inputs and filters.
 
-All three are products at the points of :mod:`engine.nets.compute.winograd`, and a gradient goes back through a
-transformation by its transpose, so a step takes 2,700 products for each pair of channels of a 19x19 board, where direct
-convolutions take 9,747. Inputs are transformed a second time on the way back: that costs less than to keep the points.
+All three are products at the points of :mod:`engine.nets.compute.winograd`; the gradient of a transformation is its
+transpose. A step takes 2,700 products for each pair of channels on a 19x19 board, where direct convolutions take 9,747.
+Inputs are transformed again in the backward pass, which is cheaper than storing the points.
 """
 
 from collections.abc import Iterator
@@ -30,18 +30,18 @@ from engine.nets.compute.winograd import (
 from engine.nets.network import replaced
 
 TILES_LEARNT = 100
-"""Tiles that are multiplied at a time: the gradient of all filters is read and written once for them"""
+"""Tiles multiplied at a time, for which the gradient of all filters is read and written once"""
 MIN_CHANNELS = 16
-"""With fewer channels, in or out, transforming costs more than is saved."""
+"""Least number of channels, in and out; with fewer, the transformations cost more than they save"""
 FILTER_POINTS = {
     side: torch.einsum("ia,jb->ijab", g, g).reshape(-1, 9)
     for side, g in ((side, torch.tensor(filtering.filters)) for side, filtering in FILTERINGS.items())
 }
-"""What a filter's nine weights count for at each point, G x G; float32 is enough while weights change at every step"""
+"""G x G: coefficients of a filter's nine weights at each point; float32 is precise enough for training"""
 
 
 class _Convolve(torch.autograd.Function):
-    """The convolution with padding of x[B, C, N, N] with weight[K, C, 3, 3], bias[K] added."""
+    """The padded convolution of x[B, C, N, N] with weight[K, C, 3, 3] and bias[K]."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -86,24 +86,24 @@ class _Convolve(torch.autograd.Function):
 
 
 def _as_lines(x: Tensor) -> np.ndarray:
-    """float32[B, N, N, C] of a tensor [B, C, N, N], the same memory where channels lie innermost."""
+    """float32[B, N, N, C] of a tensor [B, C, N, N]; the same memory if it is channels last."""
     return x.detach().permute(0, 2, 3, 1).contiguous().numpy()
 
 
 def _as_tensor(boards: np.ndarray) -> Tensor:
-    """Back from :func:`_as_lines`."""
+    """The inverse of :func:`_as_lines`."""
     return torch.from_numpy(boards).permute(0, 3, 1, 2)
 
 
 def _tiling(x: Tensor, weight: Tensor) -> Tiling:
-    """How a batch x[B, C, N, N] meets filters[K, C, 3, 3]."""
+    """The dimensions of a convolution of x[B, C, N, N] with filters[K, C, 3, 3]."""
     (boards, inputs, size, _), outputs, side = x.shape, len(weight), tile_side(x.shape[2])
     group = min(boards, group_of(int(tiles_a_line(size, side)), TILES_LEARNT))
     return Tiling(size, side, group, boards, inputs, int(padded(inputs)), outputs, int(padded(outputs)))
 
 
 def _memory(tiling: Tiling) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points, products and a sheet."""
+    """Working memory: points, products and a sheet."""
     tiles, widest = int(tiles_a_line(tiling.size, tiling.side)), max(tiling.inner, tiling.outer)
     count = (tiling.side + 2) ** 2 * tiling.group * tiles**2
     sheet = MEMORY.of("sheet", (tiling.side * tiles + 2) ** 2 * widest)
@@ -111,13 +111,13 @@ def _memory(tiling: Tiling) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _unchanged(tiling: Tiling) -> tuple[np.ndarray, np.ndarray]:
-    """Scale and shift of inputs that stay as they are."""
+    """Scale and shift for inputs without a transformation: ones and zeros."""
     widest = max(tiling.inputs, tiling.outputs)
     return np.ones(widest, np.float32), np.zeros(widest, np.float32)
 
 
 def _matrices(points: np.ndarray, rows: int, channels: int, filters: Tensor) -> Tensor:
-    """float32[P, rows, channels] at the beginning of working memory."""
+    """float32[P, rows, channels]: a view of working memory."""
     return torch.from_numpy(points[: len(filters) * rows * channels]).view(len(filters), rows, channels)
 
 
@@ -128,7 +128,7 @@ def _at_points(weight: Tensor, side: int) -> Tensor:
 
 
 class LearningConvolution(nn.Module):
-    """Stands for a 3x3 convolution with padding, whose parameters it shares."""
+    """Replaces a padded 3x3 convolution and shares its parameters."""
 
     def __init__(self, convolution: nn.Conv2d):
         super().__init__()
@@ -142,10 +142,10 @@ class LearningConvolution(nn.Module):
 
 
 def learns_by_winograd(device: torch.device, model: nn.Module) -> bool:
-    """Whether a network learns faster this way: on processors without bfloat16, where it has such convolutions.
+    """Whether a network trains faster by Winograd's filtering: on CPUs without bfloat16, if it has such convolutions.
 
-    One thread calls the kernels; with two of torch's a step of direct convolutions took six times as long as so with
-    one (6x64, Zen 3). See :func:`one_torch_thread`.
+    One thread calls the kernels; direct convolutions with two torch threads took six times as long (6x64, Zen 3). See
+    :func:`one_torch_thread`.
     """
     is_meant = device.type == "cpu" and not prefers_bfloat16(device)
     return is_meant and any(map(is_eligible, model.modules()))
@@ -153,7 +153,7 @@ def learns_by_winograd(device: torch.device, model: nn.Module) -> bool:
 
 @contextmanager
 def one_torch_thread(is_wanted: bool = True) -> Iterator[None]:
-    """Let torch compute in the calling thread alone; without ``is_wanted`` as it did. Threads: any, each for itself."""
+    """Limit torch to the calling thread; no effect without ``is_wanted``. Threads: any, each for itself."""
     threads = torch.get_num_threads()
     if not is_wanted or threads == 1:
         yield
@@ -166,12 +166,12 @@ def one_torch_thread(is_wanted: bool = True) -> Iterator[None]:
 
 
 def with_learning_winograd(model: nn.Module) -> nn.Module:
-    """The model with its large 3x3 convolutions done this way, on the same parameters and buffers; on the CPU."""
+    """A copy of the model with large 3x3 convolutions replaced, on the same parameters and buffers; on the CPU."""
     return replaced(model, lambda layer: LearningConvolution(layer) if is_eligible(layer) else None, shares_values=True)
 
 
 def is_eligible(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
-    """Whether a layer is a convolution that this module does, and does faster."""
+    """Whether a layer is a convolution that this module supports and speeds up."""
     if not isinstance(convolution, nn.Conv2d):
         return False
     is_plain = convolution.stride == convolution.dilation == (1, 1) and convolution.groups == 1

@@ -5,9 +5,9 @@ The header lies under the key ``keima`` of the safetensors metadata: ``format`` 
 and largest board) and ``training`` (a free record: data, steps, accuracy). Nothing in a file is ever executed or
 unpickled, and no memory is taken before the header has been found sound.
 
-:func:`average` joins two networks: where one was trained on from the other, or both from a third, the mean of their
-weights often does better than either, and forgets less of what the last training did not show (Wortsman et al. 2022,
-"Model soups"). Of networks that have learned apart it is worth nothing.
+:func:`average` averages the weights of two networks. If training of one continued from the other, or of both from a
+third, the mean is often stronger than either, and forgets less than the last training alone (Wortsman et al. 2022,
+"Model soups"). It is useless for networks trained independently.
 
 Source: the format of safetensors, https://github.com/huggingface/safetensors (README, "Format").
 """
@@ -47,10 +47,10 @@ def save_network(path: Path, model: Model, spec: NetworkSpec, training: dict[str
 
 
 def refuse_existing(target: Path) -> None:
-    """Refuse to write a network over a file that is there already.
+    """Refuse to overwrite an existing file.
 
     Raises:
-        ValueError: there is one; one line.
+        ValueError: it exists; one line.
     """
     if target.exists():
         raise ValueError(f"{target}: exists already, expected a new name")
@@ -91,8 +91,8 @@ def load_model(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
     try:
         tensors = load_file(path)
         outline = model.state_dict()
-        # Copies of what is in the file take the outline's place; to give the outline memory of its own, torch would
-        # import a library for symbolic algebra, half a second of every start.
+        # Copies of the file's tensors replace the outline's: to allocate those, torch would import a library for
+        # symbolic algebra, half a second of every start.
         copies = {name: one.to(outline.get(name, one).dtype, copy=True) for name, one in tensors.items()}
         model.load_state_dict(copies, assign=True)
     except (SafetensorError, RuntimeError, OSError) as error:
@@ -104,12 +104,12 @@ def load_model(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
 
 
 def average(first: Path, second: Path, target: Path, share: float = 0.5) -> None:
-    """Write the mean of two of our networks' weights, statistics of a batch normalisation included.
+    """Write the mean of the weights of two of our networks, including statistics of batch normalisation.
 
     Args:
-        share: of the second network in the mean; between 0 and 1.
+        share: weight of the second network in the mean, between 0 and 1.
     Raises:
-        ValueError: files that cannot be read, differ in what they are or must not be overwritten; one line.
+        ValueError: a file cannot be read, the networks differ in kind, or the target exists; one line.
         OSError: the target cannot be written.
     """
     refuse_existing(target)
@@ -129,7 +129,7 @@ def average(first: Path, second: Path, target: Path, share: float = 0.5) -> None
             if tensor.is_floating_point():
                 tensor.lerp_(others[name], share)
     record = dict(training) if isinstance(training, dict) else {"record": training}
-    # What was measured of the first is not true of the mean.
+    # Metrics of the first network do not hold for the mean.
     record.pop("figures", None)
     joined = {"name": second.stem, "sha256": sha256_of(second), "share": share}
     save_network(target, model, spec, record | {"averaged_with": joined})

@@ -1,8 +1,8 @@
-"""The kind of a network file, recognised by how it begins, whatever its name; needs no torch.
+"""The kind of a network file, recognised by its first bytes, not by its name; needs no torch.
 
-Three kinds are known:
+Three kinds are supported:
 
-- Keima's: safetensors with a JSON header of ours (:mod:`engine.nets.files.checkpoint`);
+- Keima's: safetensors with a JSON header (:mod:`engine.nets.files.checkpoint`);
 - KataGo's, text or binary: lines with the network's name, its version and the numbers of its inputs;
 - Leela Zero's: a line with the version, then lines of numbers (:mod:`engine.nets.files.leela_zero`).
 
@@ -25,35 +25,35 @@ from weights import NetworkPath, files_of
 KEIMA, KATAGO, LEELA_ZERO = "Keima", "KataGo", "Leela Zero"
 EXPECTED = "a network of Keima (.safetensors), KataGo (.bin.gz, .txt.gz) or Leela Zero (.txt, .gz)"
 FORMAT = 1
-"""Version of our own files"""
+"""Version of Keima's format"""
 LEELA_ZERO_VERSIONS = (1, 2)
 MAX_HEADER_BYTES = 1 << 20
 START_BYTES = 1024
 GZIP = b"\x1f\x8b"
 ARCHIVES = {b"PK\x03\x04": "a zip archive", b"7z\xbc\xaf\x27\x1c": "a 7z archive", b"Rar!": "a RAR archive"}
-"""By their first bytes"""
+"""Descriptions of archives by their first bytes, for messages"""
 LEELA_ZERO_START = re.compile(rb"(\d{1,9})\s*?\n[ \t]*(?:[-+.\deE]+[ \t]+){8}")
-"""The version, and numbers on the line behind it"""
+"""The version, and numbers on the next line"""
 KATAGO_START = re.compile(rb"(?!\d+\s)([!-~]{1,256})[ \t\r]*\n\s*(\d{1,4})\s+\d{1,4}\s+\d{1,4}\s")
 """Name, version, planes and global values"""
 
 
 class Header(NamedTuple):
-    """How a file introduces itself."""
+    """Format, version and name of a network file."""
 
     format: str
     """``KEIMA``, ``KATAGO`` or ``LEELA_ZERO``"""
     version: int
-    """of the format"""
+    """version of the format"""
     network: str
-    """the architecture or the name that the file gives its network; may be empty"""
+    """the file's architecture or network name; may be empty"""
 
 
 def recognise(path: Path) -> Header:
-    """Which kind of network a file holds; it may be damaged further on.
+    """The kind of a network file, from its beginning alone.
 
     Raises:
-        ValueError: it cannot be read, or holds none of these kinds; one line naming the file and what was expected.
+        ValueError: it cannot be read, or is of no supported kind; one line naming the file and what was expected.
     """
     with opened(path) as file:
         start = file.read(START_BYTES)
@@ -71,7 +71,7 @@ def recognise(path: Path) -> Header:
 
 
 class ExpectedInput(NamedTuple):
-    """The input of a network, as far as the beginning of its file shows it."""
+    """The input of a network, as shown by the beginning of its file."""
 
     encoder: str
     sizes: tuple[int, int]
@@ -79,16 +79,16 @@ class ExpectedInput(NamedTuple):
 
 
 def expected_input(path: NetworkPath | None) -> ExpectedInput | None:
-    """The input that the network of a file needs: a guess, to prepare for it before the file is read.
+    """The expected input of a network, to compile its kernels before the file is read.
 
     Returns:
-        None where there is no network, or the file is none.
+        None without a network, or if the file is not one.
     Raises:
         ValueError: :data:`EXPECTED_INPUTS` lacks this kind of file.
     """
     if path is None:
         return None
-    # Of two networks the value network's encoder is both's.
+    # A pair of networks uses the value network's encoder.
     file = files_of(path)[-1]
     try:
         kind = recognise(file).format
@@ -111,25 +111,25 @@ def expected_input(path: NetworkPath | None) -> ExpectedInput | None:
 
 
 def katago_encoder(as_if_suicide: bool, without_atari: bool) -> str:
-    """The encoder of a network of KataGo's: V7 inputs.
+    """The encoder of one of KataGo's networks with V7 inputs.
 
     Args:
-        as_if_suicide: shown pass-alive areas as if suicide were legal, whatever the rules.
-        without_atari: games counted without territory beside a chain in atari.
+        as_if_suicide: trained on pass-alive areas as if suicide were legal, whatever the rules.
+        without_atari: trained on games counted without territory beside a chain in atari.
     """
     return KATAGO_ENCODER + "-suicide" * as_if_suicide + "-atari" * without_atari
 
 
 KATAGO_ENCODER = "katago-v7"
 KATAGO_OPTIONS_FROM, KATAGO_SUICIDE, KATAGO_ATARI = 15, 12, 13
-"""The model version from which on, and the words of a file in which, it says what :func:`katago_encoder` asks"""
+"""First model version with the arguments of :func:`katago_encoder`, and their positions among a file's words"""
 EXPECTED_INPUTS = {KATAGO: ExpectedInput(KATAGO_ENCODER, (2, 19)), LEELA_ZERO: ExpectedInput("leela-18", (19, 19))}
-"""Of every kind of file whose beginning does not name its encoder"""
+"""Default inputs by kind of file, for kinds whose beginning does not name the encoder"""
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[BufferedIOBase]:
-    """A file to read from, decompressed on the way if it begins as gzip does.
+    """Open a file for reading; one that begins like gzip is decompressed.
 
     Raises:
         ValueError: it cannot be read, now or later in the block; one line.
@@ -151,7 +151,7 @@ def read_header(path: Path) -> dict[str, Any]:
     """The JSON header of a network file of ours, without reading its tensors.
 
     Raises:
-        ValueError: the file is no network of ours; one line naming the file and what was expected.
+        ValueError: the file is not one of Keima's networks; one line naming the file and what was expected.
     """
     with opened(path) as file:
         start = file.read(8)

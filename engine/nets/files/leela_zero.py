@@ -1,18 +1,17 @@
-"""Leela Zero's network files: text, plain or compressed by gzip, one line an array.
+"""Leela Zero's network files: text, plain or compressed by gzip, one array a line.
 
-The first line is the version: 1, or 2 where the value speaks for Black (ELF OpenGo's networks). Then come, as floating
-point numbers with spaces between them,
+The first line is the version: 1, or 2 if the value is Black's (ELF OpenGo's networks). Then follow, as floating-point
+numbers separated by spaces,
 
 - four lines for each 3x3 convolution of the tower, the first one and two a block: weights [out, in, 3, 3], biases,
-  means and variances of the normalisation behind it, which has neither scale nor shift;
+  means and variances of the following normalisation, which has neither scale nor shift;
 - the policy head: four lines for a 1x1 convolution to 2 channels, weights [362, 722] and biases to moves, pass last;
 - the value head: four lines for a 1x1 convolution to 1 channel, weights [256, 361] and biases, weights [1, 256] and
   bias.
 
-The network is AlphaGo Zero's on "leela-18". Leela Zero counts rows from the bottom of the board and we from the top,
-so what belongs to rows is flipped in reading and in writing. A file is read line by line, and no line that is longer
-than the network so far allows: neither a long line nor what a small archive unpacks to can take more memory than the
-largest network that is read.
+The network is AlphaGo Zero's on "leela-18". Leela Zero counts rows from the bottom of the board, Keima from the top, so
+rows are flipped in reading and writing. A file is read line by line, and each line is limited by the shape of the
+network so far, so that neither a long line nor a small archive takes more memory than the largest network.
 
 Source: Leela Zero's README, "Weights format", and its ``Network.cpp`` (0.17).
 """
@@ -40,26 +39,26 @@ PLANES = 18
 VALUE_HIDDEN = 256
 MAX_CHANNELS, MAX_BLOCKS = 2048, 256
 ARCHITECTURES = {1: "alphago-zero", 2: "elf-opengo"}
-"""By version"""
+"""Architectures by version of the format"""
 ENCODER = "leela-18"
 PIECE_BYTES = 1 << 20
 PIECE_NUMBERS = 1 << 16
 NUMBER_BYTES, SPARE_BYTES = 32, 1 << 10
-"""More than a number and the space behind it ever take; for blanks at the end of a line"""
+"""Upper limits for a number with its space, and for blanks at the end of a line"""
 PLANES_OF = {"zero-17": 17, ENCODER: PLANES}
-"""Inputs of networks that can be written"""
+"""Input planes by encoder, of networks that can be written"""
 FROM_ZERO = (*range(0, 16, 2), *range(1, 16, 2), 16)
 """Planes of "zero-17" in the order of "leela-18", which has one more"""
 FLIPPED = np.arange(POINTS).reshape(SIZE, SIZE)[::-1].reshape(-1)
-"""Points of a board with its rows in the opposite order; its own inverse"""
+"""Points with the order of rows reversed; its own inverse"""
 FLIPPED_MOVES = np.append(FLIPPED, POINTS)
 
 
 def load_leela(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
-    """Read a network of Leela Zero's on the CPU.
+    """Read one of Leela Zero's networks on the CPU.
 
     Returns:
-        the model, its spec, and a training record, which is empty: such files have none.
+        the model, its spec, and an empty training record.
     Raises:
         ValueError: damaged, truncated or foreign file; one line naming the file, the line and what was expected.
     """
@@ -80,12 +79,12 @@ def load_leela(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
 def save_leela(path: Path, model: Model, spec: NetworkSpec) -> None:
     """Write a network of AlphaGo Zero's form as Leela Zero's, atomically; compressed if the name ends in ``.gz``.
 
-    Normalisation's scale goes into the convolution before it, and its shift into the convolution's bias, so numbers
-    read back differ in their last bits where a network has those. Leela Zero plays what it is given under its own
-    rules: area scoring with komi 7.5, positional superko.
+    The scale of a normalisation is folded into the convolution's weights, its shift into the bias, so weights read back
+    may differ in their last bits. Leela Zero plays all networks under its own rules: area scoring with komi 7.5,
+    positional superko.
 
     Raises:
-        ValueError: a network that the format cannot hold.
+        ValueError: the format cannot represent the network.
     """
     arrays = _lines_of(_checked_form(model, spec))
     version = next(version for version, name in ARCHITECTURES.items() if name == architecture_of(model))
@@ -99,18 +98,18 @@ def save_leela(path: Path, model: Model, spec: NetworkSpec) -> None:
             out.write(b"\n")
             for start in range(0, array.size, PIECE_NUMBERS):
                 numbers = array.reshape(-1)[start : start + PIECE_NUMBERS].tolist()
-                # Nine digits tell any two float32 apart.
+                # Nine digits represent every float32 exactly.
                 out.write(("%.9g " * len(numbers) % tuple(numbers)).encode())
         out.write(b"\n")
 
 
 def _packed(file: IO[bytes]) -> gzip.GzipFile:
-    """Compresses what it is given into a file, which then depends on nothing else."""
+    """A gzip writer without name and time, so that equal contents give equal files."""
     return gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0)
 
 
 class _Lines:
-    """The lines of a file as arrays, and what is wrong with them."""
+    """The lines of a file, read as arrays with checks."""
 
     def __init__(self, path: Path, file: BufferedIOBase):
         self._path = path
@@ -119,7 +118,7 @@ class _Lines:
         self._total = 0
 
     def error(self, what: str) -> ValueError:
-        """A message about the latest line."""
+        """An error about the latest line."""
         return ValueError(f"{self._path}: line {self._number}: {what}")
 
     def version(self) -> int:
@@ -131,7 +130,7 @@ class _Lines:
         return int(text)
 
     def take(self, what: str, count: int) -> np.ndarray:
-        """The next line, float32[count]; ``what`` it holds, for messages."""
+        """The next line, float32[count]; ``what`` describes it in messages."""
         numbers = self.take_up_to(what, count)
         if len(numbers) < count:
             raise self.error(f"{len(numbers):,} numbers, expected {count:,}: {what}")
@@ -152,10 +151,10 @@ class _Lines:
         return numbers
 
     def _parsed(self, text: bytes) -> np.ndarray:
-        """Finite numbers, float32."""
+        """A line's numbers as float32, all finite."""
         try:
             with warnings.catch_warnings():
-                # An error only in numpy's later versions.
+                # Only later versions of numpy raise an error.
                 warnings.simplefilter("error", DeprecationWarning)
                 numbers = np.fromstring(text, np.float32, sep=" ")
         except (ValueError, DeprecationWarning):
@@ -167,7 +166,7 @@ class _Lines:
         return numbers
 
     def end(self) -> None:
-        """There must be nothing more."""
+        """Refuse a file with further content."""
         self._number += 1
         rest = self._file.read(PIECE_BYTES)
         if more := rest.lstrip():
@@ -177,7 +176,7 @@ class _Lines:
 
 
 def _is_no_number(word: bytes) -> bool:
-    """Whether a word is none."""
+    """Whether a word does not parse as a number."""
     try:
         float(word)
     except ValueError:
@@ -191,7 +190,7 @@ def _shown(word: bytes) -> str:
 
 
 def _read_tower(lines: _Lines) -> tuple[dict[str, np.ndarray], int]:
-    """State of the stem, the blocks and the policy head's convolution, whose size shows that the tower has ended."""
+    """State of the stem, the blocks and the policy head's convolution, whose size marks the end of the tower."""
     weight = lines.take_up_to("weights of the first convolution", MAX_CHANNELS * PLANES * 9)
     channels, odd = divmod(len(weight), PLANES * 9)
     if odd:
@@ -211,7 +210,7 @@ def _read_tower(lines: _Lines) -> tuple[dict[str, np.ndarray], int]:
 
 
 def _read_heads(lines: _Lines, channels: int) -> dict[str, np.ndarray]:
-    """State of everything behind the policy head's convolution."""
+    """State of all layers after the policy head's convolution."""
     weight = lines.take("weights of the policy on boards of 19x19", (POINTS + 1) * POLICY_FILTERS * POINTS)
     weight = weight.reshape(POINTS + 1, POLICY_FILTERS, POINTS)[FLIPPED_MOVES][:, :, FLIPPED]
     state = {
@@ -230,7 +229,7 @@ def _read_heads(lines: _Lines, channels: int) -> dict[str, np.ndarray]:
 
 
 def _read_norm(lines: _Lines, name: str, weight: np.ndarray, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """State of a convolution whose weights have been read, and of the normalisation behind it, in the next lines."""
+    """State of a convolution, whose weights are given, and of its normalisation, from the next lines."""
     outputs = shape[0]
     bias, mean, variance = (
         lines.take(f"{what} of a convolution with {outputs} outputs", outputs)
@@ -248,7 +247,11 @@ def _read_norm(lines: _Lines, name: str, weight: np.ndarray, shape: tuple[int, .
 
 
 def _checked_form(model: Model, spec: NetworkSpec) -> ZeroNet:
-    """The model, if it is one that the format can hold; else an error."""
+    """The model, if the format can represent it.
+
+    Raises:
+        ValueError: it cannot.
+    """
     if not isinstance(model, ZeroNet) or spec.encoder not in PLANES_OF:
         known = " or ".join(PLANES_OF)
         wrong = f"a {type(model).__name__} on {spec.encoder}, expected one of AlphaGo Zero's form on {known}"
@@ -264,7 +267,7 @@ def _checked_form(model: Model, spec: NetworkSpec) -> ZeroNet:
 
 
 def _lines_of(model: ZeroNet) -> Iterator[np.ndarray]:
-    """A model's numbers as the format has them, an array a line; float64, so that they are rounded once."""
+    """A model's arrays in the order of the format, one a line; float64, so that they are rounded once."""
     state = {name: value.detach().double().cpu().numpy() for name, value in model.state_dict().items()}
     if model.shape.planes < PLANES:
         weight = state["stem.conv.weight"]
@@ -278,7 +281,7 @@ def _lines_of(model: ZeroNet) -> Iterator[np.ndarray]:
     yield weight[FLIPPED_MOVES][:, :, FLIPPED]
     yield state["policy_out.bias"][FLIPPED_MOVES]
     yield from _norm_lines(state, "value_local")
-    # Units that are always zero make up for those that a network lacks.
+    # Missing hidden units are padded with zeros.
     yield np.pad(state["value_hidden.weight"][:, FLIPPED], ((0, spare), (0, 0)))
     yield np.pad(state["value_hidden.bias"], (0, spare))
     yield np.pad(state["value_out.weight"][0], (0, spare))

@@ -1,4 +1,4 @@
-"""Network files of any known kind: read into a model, described, converted from one kind to another."""
+"""Network files of any supported kind: reading, description, conversion."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,12 +15,12 @@ from engine.system.files import sha256_of
 
 
 def read_network(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
-    """Read a network file on the CPU, whichever kind it is.
+    """Read a network file of any supported kind on the CPU.
 
     Returns:
         the model, its spec and its training record.
     Raises:
-        ValueError: foreign, damaged or truncated; one line naming the file and what was expected.
+        ValueError: unknown kind, damaged or truncated; one line naming the file and what was expected.
     """
     kind = recognise(path).format
     if kind == KATAGO:
@@ -31,12 +31,12 @@ def read_network(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
 
 
 def convert(source: Path, target: Path) -> None:
-    """Write one of our networks as Leela Zero's, or one of Leela Zero's as ours.
+    """Convert a network from Keima's format to Leela Zero's, or from Leela Zero's to Keima's.
 
     Args:
-        target: a name ending in ``.safetensors`` is ours; in ``.txt`` or, compressed, ``.gz`` Leela Zero's.
+        target: file name ending in ``.safetensors`` (Keima's), ``.txt`` or, compressed, ``.gz`` (Leela Zero's).
     Raises:
-        ValueError: no such conversion, or files that cannot be read or must not be overwritten; one line.
+        ValueError: unsupported conversion, unreadable source, or existing target; one line.
         OSError: the target cannot be written.
     """
     header = recognise(source)
@@ -57,11 +57,11 @@ def convert(source: Path, target: Path) -> None:
 
 
 LARGEST = 19
-"""Board on which work is counted, where the network plays it"""
+"""Largest board size for which multiply-adds are counted"""
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """The description of a network file, and what evaluating the network costs.
+    """The description of a network file, with the cost of an evaluation.
 
     Returns:
         dict that JSON can hold: ``name``, ``file``, ``bytes``, ``format``, ``version``, ``architecture``, ``shape``,
@@ -80,7 +80,7 @@ def describe(path: Path) -> dict[str, Any]:
         "bytes": path.stat().st_size,
         "format": header.format,
         "version": header.version,
-        # Some files are read into a model with some parameters folded away; their record has the file's number.
+        # Parameters of some files are folded when read; their record has the file's number.
         "architecture": training.pop("architecture", "") or architecture_of(model),
         "shape": asdict(shape),
         "parameters": training.pop("parameters", sum(value.numel() for value in model.parameters())),
@@ -96,8 +96,8 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def forward_flops(model: Model, size: int) -> int:
-    """Operations of one position's convolutions and matrix products on a board of ``size`` x ``size``, counted from
-    their shapes without computing; the model's weights are lost, as it moves to the device ``meta``."""
+    """Floating-point operations of one position's convolutions and matrix products on a board of ``size`` x ``size``,
+    counted from shapes; the model moves to the device ``meta`` and loses its weights."""
     from torch.utils.flop_counter import FlopCounterMode
 
     outline = model.to("meta")

@@ -1,11 +1,10 @@
-"""KataGo's blocks, of convolutions and of attention, and how a file lists a stack of them.
+"""KataGo's residual and transformer blocks, and stacks of them in a file.
 
-All of them take and return the trunk [B, C, N, N] and normalise it first. Sources: Wu, "Accelerating Self-Play Learning
-in Go", 2019, section 3.3 (global pooling); ``docs/KataGoMethods.md`` of KataGo (nested bottlenecks). Of the two halves
-of a transformer block, for which every point is a token, and neither of which has biases: Vaswani et al., "Attention Is
-All You Need", 2017; Zhang & Sennrich, "Root Mean Square Layer Normalization", 2019; Su et al., "RoFormer", 2021
-(rotated pairs); Shazeer, "GLU Variants Improve Transformer", 2020; Ainslie et al., "GQA", 2023 (query heads that share
-keys).
+All blocks take and return the trunk [B, C, N, N] and normalise it first. Sources: Wu, "Accelerating Self-Play Learning
+in Go", 2019, section 3.3 (global pooling); ``docs/KataGoMethods.md`` of KataGo (nested bottlenecks). Transformer blocks
+have a token for each point and no biases: Vaswani et al., "Attention Is All You Need", 2017; Zhang & Sennrich, "Root
+Mean Square Layer Normalization", 2019; Su et al., "RoFormer", 2021 (rotary embedding); Shazeer, "GLU Variants Improve
+Transformer", 2020; Ainslie et al., "GQA", 2023 (grouped query heads).
 """
 
 from abc import ABC, abstractmethod
@@ -25,22 +24,22 @@ MAX_HEADS = 1 << 10
 MAX_EPSILON = 1.0
 MAX_THETA = 1e12
 MAX_ANGLES = 1 << 22
-"""More rotations than any network has: the heads that share a key have theirs though the file holds it once"""
+"""Upper limit of rotary angles; grouped query heads have their own copies of a key head's angles"""
 
 
 def inverse_rms(x: Tensor, dims: tuple[int, ...], epsilon: float) -> Tensor:
-    """1 / root mean square of x over some axes, which stay with length 1; in the dtype of x, computed in float32."""
+    """1 / root mean square of x over some axes, kept with length 1; in the dtype of x, computed in float32."""
     return torch.rsqrt(x.float().square().mean(dims, keepdim=True) + epsilon).to(x.dtype)
 
 
 class RmsNorm(Norm):
-    """The trunk's last normalisation where it has no batch normalisation: by the root mean square, then as that.
+    """The trunk's last normalisation without batch normalisation: root mean square, then scale, shift and activation.
 
-    Either over the channels of each point, or "spatial", over all channels and points of the board.
+    The mean is over the channels of each point or, if "spatial", over all channels and points of the board.
     """
 
     def __init__(self, layers: LayerReader, channels: int):
-        """Read the norm that comes next in a file, and the activation behind it."""
+        """Read the norm, next in a file, and its activation."""
         stream = layers.stream
         stream.name()
         layers.channels("channels", channels)
@@ -53,26 +52,26 @@ class RmsNorm(Norm):
         self.dims = (1, 2, 3) if is_spatial else (1,)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, C, N, N] as it came."""
+        """[B, C, N, N] like x."""
         return super().forward(x * inverse_rms(x, self.dims, self.epsilon))
 
     def in_program(self) -> program.Before:
-        """No line of a program computes this one."""
+        """Not supported by programs."""
         raise program.Unwritable(type(self).__name__)
 
 
 class TokenBlock(nn.Module, ABC):
-    """What is common to both: tokens [B, N*N, C] are normalised, changed, and added to the trunk [B, C, N, N].
+    """Base of transformer blocks: normalise tokens [B, N*N, C], transform them, add them to the trunk [B, C, N, N].
 
     The subclass's constructor must call :meth:`_read_norm`.
     """
 
     def write(self, program_: program.Program, x: program.Slot) -> None:
-        """No line of a program computes this."""
+        """Not supported by programs."""
         raise program.Unwritable(type(self).__name__)
 
     def _read_norm(self, layers: LayerReader, channels: int) -> np.ndarray:
-        """Read root mean square normalisation; its weight, float32[C], belongs into the matrices behind it."""
+        """Read root mean square normalisation; returns its weight, float32[C], to fold into the next matrices."""
         layers.stream.name()
         layers.channels("channels", channels)
         self._epsilon = layers.stream.positive("epsilon", MAX_EPSILON)
@@ -80,10 +79,10 @@ class TokenBlock(nn.Module, ABC):
 
     @abstractmethod
     def change(self, tokens: Tensor, size: int) -> Tensor:
-        """What is added to the trunk, [B, N*N, C] like the normalised tokens, for boards of ``size`` x ``size``."""
+        """The residual, [B, N*N, C] like the normalised tokens, on boards of ``size`` x ``size``."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] as it came."""
+        """The trunk after this block, [B, C, N, N] like x."""
         # In channels-last order both are views.
         tokens = x.flatten(2).transpose(1, 2)
         change = self.change(tokens * inverse_rms(tokens, (2,), self._epsilon), int(x.shape[2]))
@@ -91,7 +90,7 @@ class TokenBlock(nn.Module, ABC):
 
 
 class AttentionBlock(TokenBlock):
-    """Attention of all points to all points."""
+    """Self-attention over all points."""
 
     words = "attention"
 
@@ -121,7 +120,8 @@ class AttentionBlock(TokenBlock):
         self.into = linear(np.concatenate([query, key, value]) * norm)
 
     def _read_angles(self, layers: LayerReader, is_learnt: bool) -> np.ndarray:
-        """float64[19, 19, heads, pairs]: by row, column, head (queries, then keys) and pair of a head's channels."""
+        """Rotary angles float64[19, 19, heads, pairs]: by row, column, head (queries, then keys) and pair of
+        channels."""
         stream, pairs = layers.stream, self.width // 2
         stream.name()
         matching = self.heads + self.key_heads
@@ -136,7 +136,7 @@ class AttentionBlock(TokenBlock):
         else:
             theta = stream.positive("theta", MAX_THETA)
             frequency = np.zeros((1, pairs, 2))
-            # The first pairs rotate with the row, the others with the column, the later the slower.
+            # The first half of the pairs rotates with the row, the others with the column, at decreasing frequencies.
             for axis, start, stop in ((0, 0, pairs // 2), (1, pairs // 2, pairs)):
                 frequency[0, start:stop, axis] = theta ** (-2.0 * np.arange(stop - start) / pairs)
         rows, columns = np.indices((MAX_SIZE, MAX_SIZE))
@@ -164,15 +164,15 @@ class AttentionBlock(TokenBlock):
 
 
 def _halves(weight: np.ndarray, width: int) -> np.ndarray:
-    """Rows of a matrix in another order: of each head the first of all pairs, then the second ones.
+    """Reorder a matrix's rows: for each head the first elements of all pairs, then the second ones.
 
-    Products of queries and keys stay the same, and pairs lie where they are rotated without being sorted.
+    Products of queries and keys do not change, and pairs can be rotated without reordering activations.
     """
     return weight.reshape(-1, width // 2, 2, weight.shape[1]).transpose(0, 2, 1, 3).reshape(weight.shape)
 
 
 class FeedForwardBlock(TokenBlock):
-    """Every point by itself: two matrices side by side, one a gate for the other, and one back."""
+    """Gated feed-forward layers (SwiGLU) on each point."""
 
     words = "feed-forward"
 
@@ -181,7 +181,7 @@ class FeedForwardBlock(TokenBlock):
         super().__init__()
         layers.channels("channels", channels)
         hidden = layers.channels("hidden channels")
-        # The format has a number for it, but names no other kind of layer.
+        # The format allows no other kind of layer yet.
         layers.stream.integer("whether there is a gate", 1, 1)
         norm = self._read_norm(layers, channels)
         self.into = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm)
@@ -195,20 +195,20 @@ class FeedForwardBlock(TokenBlock):
 
 MAX_BLOCKS = 1 << 10
 MAX_DEPTH = 8
-"""Stacks within stacks"""
+"""Deepest nesting of stacks"""
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions."""
+    """Two convolutions with a skip connection."""
 
     words = "residual"
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
-        """Read the block that comes next in a file.
+        """Read the block, next in a file.
 
         Args:
             channels: C of the trunk.
-            depth: of the stack it belongs to, 1 for the trunk.
+            depth: nesting depth of its stack, 1 for the trunk.
         """
         super().__init__()
         self.before = Norm(layers.scaling(channels), layers.activation())
@@ -218,23 +218,23 @@ class ResidualBlock(nn.Module):
         self.last = convolution(layers.convolution(first.outputs, channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] as it came."""
+        """The trunk after this block, [B, C, N, N] like x."""
         return x + self.last(self.middle(self.first(self.before(x))))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs take the place of x."""
+        """Write this block; its outputs replace x."""
         inner = program.convolution(self.first, x, self.before.in_program())
         program.convolution(self.last, inner, Before(self.middle), plus=x, into=x)
         program.free(inner)
 
 
 class PoolingBlock(nn.Module):
-    """Two convolutions; others beside the first one, pooled over the board, make a bias for its outputs."""
+    """Two convolutions; globally pooled outputs of a third one are a bias of the first."""
 
     words = "global pooling"
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
-        """Read the block that comes next in a file, as :class:`ResidualBlock` does."""
+        """Read the block as :class:`ResidualBlock` does."""
         super().__init__()
         self.before = Norm(layers.scaling(channels), layers.activation())
         first, pool = layers.convolution(channels), layers.convolution(channels)
@@ -248,13 +248,13 @@ class PoolingBlock(nn.Module):
         self.last = convolution(layers.convolution(first.outputs, channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] as it came."""
+        """The trunk after this block, [B, C, N, N] like x."""
         ready = self.before(x)
         bias = self.pool_bias(pooled(self.pool_activation(self.pool(ready))))
         return x + self.last(self.middle(self.first(ready) + bias[..., None, None]))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs take the place of x."""
+        """Write this block; its outputs replace x."""
         ready, before = program.before_several(x, self.before.in_program())
         pool = program.convolution(self.pool, ready, before, after=self.pool_activation)
         context = program.pool(pool)
@@ -265,12 +265,12 @@ class PoolingBlock(nn.Module):
 
 
 class NestedBlock(nn.Module):
-    """A stack of blocks on fewer channels, between two convolutions."""
+    """A nested bottleneck: a stack of blocks with fewer channels between two convolutions."""
 
     words = "nested bottleneck"
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
-        """Read the block that comes next in a file, as :class:`ResidualBlock` does."""
+        """Read the block as :class:`ResidualBlock` does."""
         super().__init__()
         count = layers.stream.integer("blocks", 1, MAX_BLOCKS)
         self.before = Norm(layers.scaling(channels), layers.activation())
@@ -281,11 +281,11 @@ class NestedBlock(nn.Module):
         self.last = convolution(layers.convolution(first.outputs, channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] as it came."""
+        """The trunk after this block, [B, C, N, N] like x."""
         return x + self.last(self.after(self.blocks(self.first(self.before(x)))))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs take the place of x."""
+        """Write this block; its outputs replace x."""
         inner = program.convolution(self.first, x, self.before.in_program())
         write_blocks(self.blocks, program, inner)
         program.convolution(self.last, inner, self.after.in_program(), plus=x, into=x)
@@ -302,11 +302,11 @@ BLOCKS: dict[str, Callable[[LayerReader, int, int], nn.Module]] = {
 
 
 def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) -> nn.Sequential:
-    """A stack of blocks of any kind.
+    """Read a stack of blocks of any kind.
 
     Args:
-        channels: of the trunk they share.
-        depth: 1 for the network's trunk, one more for each stack around this one.
+        channels: of the stack's trunk.
+        depth: nesting depth, 1 for the network's trunk.
     """
     stream = layers.stream
     if depth > MAX_DEPTH:
@@ -322,10 +322,10 @@ def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) 
 
 
 def write_blocks(blocks: nn.Sequential, program: Program, x: Slot) -> None:
-    """Write a stack of blocks; their outputs take the place of x.
+    """Write a stack of blocks; their outputs replace x.
 
     Raises:
-        Unwritable: one of them is of attention.
+        Unwritable: a transformer block.
     """
     for block in blocks:
         cast(Any, block).write(program, x)

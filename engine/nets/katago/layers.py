@@ -1,11 +1,11 @@
-"""A KataGo network file as a stream of checked words and weights, and the layers in it as torch modules.
+"""KataGo's network files: a stream of checked words and weights, and the layers as torch modules.
 
-A file is text, its words separated by white space. A block of weights is either such text too, or ``@BIN@`` and
-little-endian float32. Either may be compressed with gzip. Content decides, not the file's name. Every number is checked
-before memory is taken for it.
+A file is text with words separated by white space. A block of weights is text too, or ``@BIN@`` and little-endian
+float32. Both kinds may be compressed by gzip; the file's name does not matter. Every number is checked before memory is
+allocated for it.
 
-Batch normalisation is read as a scale and a shift a channel. Behind a convolution or a matrix both go into its
-weights; before one, where the trunk is normalised for a block, a :class:`Norm` remains.
+Batch normalisation is read as scale and shift of each channel. After a convolution or a matrix it is folded into the
+weights; before a block's first layer it becomes a :class:`Norm`.
 
 Source: the public description of the format, ``cpp/neuralnet/desc.cpp`` of KataGo 1.17.
 """
@@ -27,24 +27,24 @@ CHUNK = 1 << 18
 """Bytes unpacked at a time"""
 MAX_WORD = 256
 MAX_RATIO, FREE_BYTES = 16, 1 << 26
-"""Weights hardly shrink, as text to a third: a file that unpacks to more than this many times its size is a bomb. A
-small one may be unpacked to 64 MiB anyway."""
+"""Largest ratio of decompressed to compressed size, and the size up to which it is not checked. Binary weights hardly
+compress, text to a third; a larger ratio is a decompression bomb."""
 BINARY = b"@BIN@"
 SIGN, WORD = re.compile(rb"\S"), re.compile(rb"\S{1,%d}" % (MAX_WORD + 1))
 
 
 class Stream:
-    """One file, read once from its beginning to its end.
+    """One file, read sequentially.
 
-    Everything that is wrong raises a ValueError of one line: file, byte (of the unpacked content), layer, field, what
-    was found and what was expected.
+    Every error is a ValueError of one line: file, byte (of the decompressed content), layer, field, found and expected
+    content.
     """
 
     def __init__(self, path: Path, file: BufferedIOBase):
-        """Begin to read a file that is open, and unpacks itself where it is compressed."""
+        """Read from an open file that decompresses its content."""
         self.path = path
         self.layer = ""
-        """name of the layer that is being read, for messages"""
+        """name of the current layer, for messages"""
         self._file = file
         self._limit = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
         self._unpacked = 0
@@ -55,14 +55,14 @@ class Stream:
         """weights read so far"""
 
     def wrong(self, field: str, found: object, expected: object) -> ValueError:
-        """The error for something that is not as it should be."""
+        """The error for unexpected content."""
         byte = self._unpacked - len(self._held) + self._at
         place = f"{self.layer}: {field}" if self.layer else field
         shown = "".join(sign if sign.isprintable() else "?" for sign in str(found)[:60])
         return ValueError(f"{self.path}: byte {byte}, {place}: {shown}, expected {expected}")
 
     def word(self, field: str) -> str:
-        """The next word, of ASCII characters."""
+        """The next word, in ASCII."""
         self._skip_space()
         while not (found := WORD.match(self._held, self._at)) or found.end() == len(self._held):
             if not self._fill():
@@ -75,13 +75,13 @@ class Stream:
         return found[0].decode("ascii")
 
     def name(self) -> str:
-        """The name of the next layer or part, which messages then name."""
+        """The name of the next layer or part, used in messages from then on."""
         self.layer = ""
         self.layer = self.word("name of a layer")
         return self.layer
 
     def integer(self, field: str, low: int, high: int) -> int:
-        """The next word as a whole number within limits."""
+        """The next word as an integer within limits."""
         word = self.word(field)
         expected = str(low) if low == high else f"a whole number from {low} to {high}"
         try:
@@ -104,7 +104,7 @@ class Stream:
         return number
 
     def weights(self, *shape: int) -> np.ndarray:
-        """The next block of weights, float32 of a shape that the caller has found sound."""
+        """The next block of weights, float32 of a shape that the caller has checked."""
         count = int(np.prod(shape))
         self.parameters += count
         if self.parameters > MAX_PARAMETERS:
@@ -118,8 +118,8 @@ class Stream:
             raise self.wrong("weights", "a number that is not finite", "finite ones")
         return values.reshape(shape)
 
-    def finish(self) -> None:
-        """See that nothing but white space is left; where the file is packed, its checksum is compared as well."""
+    def check_end(self) -> None:
+        """Refuse a file with further content; reading to the end also checks gzip's checksum."""
         self.layer = ""
         self._skip_space()
         if self._at < len(self._held):
@@ -159,7 +159,7 @@ class Stream:
         return np.concatenate(parts)
 
     def _skip_space(self) -> None:
-        """Go on to the next sign that is no white space, or to the end."""
+        """Skip white space."""
         while not (found := SIGN.search(self._held, self._at)):
             self._at = len(self._held)
             if not self._fill():
@@ -167,7 +167,7 @@ class Stream:
         self._at = found.start()
 
     def _fill(self) -> bool:
-        """Unpack a little more; False at the end of the file."""
+        """Read a further chunk; False at the end of the file."""
         try:
             more = self._file.read(CHUNK)
         except (OSError, EOFError, zlib.error) as error:
@@ -183,9 +183,9 @@ class Stream:
 
 MAX_CHANNELS = 1 << 14
 MAX_SIZE = 19
-"""Largest board of KataGo's own buffers, for which angles and profiles are kept"""
+"""Largest board of KataGo's buffers, and of the tables of angles and profiles"""
 MAX_DIAMETER = 37
-"""Of a convolution: from one corner of a 19x19 board it would reach the opposite one"""
+"""Largest side of a convolution, which reaches from one corner of a 19x19 board to the opposite one"""
 ACTIVATIONS = {
     "ACTIVATION_IDENTITY": nn.Identity,
     "ACTIVATION_RELU": nn.ReLU,
@@ -193,11 +193,11 @@ ACTIVATIONS = {
     "ACTIVATION_SILU": nn.SiLU,
 }
 FIRST_WITH_ACTIVATIONS = 11
-"""Model version from which on files name activations; before it was always ReLU"""
+"""First model version whose files name activations; earlier ones always use ReLU"""
 
 
 class Scaling(NamedTuple):
-    """Batch normalisation with its statistics: ``x * scale + shift`` a channel."""
+    """Batch normalisation with its statistics: ``x * scale + shift`` for each channel."""
 
     scale: np.ndarray
     """float64[C]"""
@@ -219,28 +219,24 @@ class Convolution(NamedTuple):
 
 
 class LayerReader:
-    """Reads layers from a stream, their shapes checked against what stands before them.
+    """Reads layers from a stream and checks their shapes against the preceding layers.
 
-    All methods raise ValueError as :class:`engine.nets.katago.layers.Stream` does.
+    All methods raise ValueError as :class:`Stream` does.
     """
 
     def __init__(self, stream: Stream, version: int):
-        """Go on where the stream is.
-
-        Args:
-            version: the model's.
-        """
+        """Continue reading a stream; ``version`` is the model's."""
         self.stream = stream
         self.version = version
         self.statistics = 0
-        """weights read so far that were measured in training, not learnt"""
+        """numbers read so far that are statistics of batch normalisation, not parameters"""
 
     def channels(self, field: str, expected: int | None = None) -> int:
-        """A number of channels, free if None is expected."""
+        """A number of channels; None = any number is allowed."""
         return self.stream.integer(field, expected or 1, expected or MAX_CHANNELS)
 
     def zeros(self, what: str, count: int) -> None:
-        """Options that stand for things to come: 0 so far."""
+        """Options reserved by the format, which must be 0."""
         for index in range(count):
             self.stream.integer(f"{what} option {index + 1} of {count} unknown ones", 0, 0)
 
@@ -283,7 +279,7 @@ class LayerReader:
         return ACTIVATIONS[kind]()
 
     def matrix(self, inputs: int, outputs: int | None = None) -> np.ndarray:
-        """float32[outputs, inputs]: a matrix that is multiplied with channels."""
+        """float32[outputs, inputs]: the matrix of a linear layer."""
         self.stream.name()
         channels = self.channels("input channels", inputs), self.channels("output channels", outputs)
         return np.ascontiguousarray(self.stream.weights(*channels).T)
@@ -295,14 +291,14 @@ class LayerReader:
 
 
 def parameter(values: np.ndarray) -> nn.Parameter:
-    """Weights as torch has them, float32, not to be trained; what does not fit becomes infinite."""
+    """A float32 parameter without gradient; values out of range become infinite."""
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(values, np.float32)
     return nn.Parameter(torch.from_numpy(values), requires_grad=False)
 
 
 def convolution(layer: Convolution, after: Scaling | None = None) -> nn.Conv2d:
-    """A convolution on boards surrounded by zeros, with the normalisation behind it folded into its weights."""
+    """A zero-padded convolution with the following normalisation folded into its weights."""
     weight = layer.weight if after is None else layer.weight * after.scale[:, None, None, None]
     padding = tuple(step * (side // 2) for step, side in zip(layer.dilation, weight.shape[2:], strict=True))
     with torch.device("meta"):
@@ -313,7 +309,7 @@ def convolution(layer: Convolution, after: Scaling | None = None) -> nn.Conv2d:
 
 
 def linear(weight: np.ndarray, bias: np.ndarray | None = None) -> nn.Linear:
-    """A matrix[outputs, inputs], and what is added behind it."""
+    """A linear layer of a matrix[outputs, inputs] and a bias."""
     with torch.device("meta"):
         module = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
     module.weight = parameter(weight)
@@ -323,7 +319,7 @@ def linear(weight: np.ndarray, bias: np.ndarray | None = None) -> nn.Linear:
 
 
 class Norm(nn.Module):
-    """Scale and shift of each channel, then an activation; what does nothing is left out."""
+    """Scale and shift of each channel, then an activation; a scale of ones is omitted."""
 
     def __init__(self, scaling: Scaling, activation: nn.Module):
         super().__init__()
@@ -333,9 +329,9 @@ class Norm(nn.Module):
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, C, N, N] as it came."""
+        """[B, C, N, N] like x."""
         return self.activation(x + self.shift if self.scale is None else torch.addcmul(self.shift, x, self.scale))
 
     def in_program(self) -> program.Before:
-        """The same, as programs take it."""
+        """The normalisation as an input transformation of a program."""
         return program.Before(self.activation, self.scale, self.shift)

@@ -1,12 +1,12 @@
-"""KataGo's network, of any version that reads the V7 inputs: a trunk of blocks and two heads, and its file.
+"""KataGo's network of any version with V7 inputs: a trunk of blocks and two heads, and its file.
 
-Files are ``.bin.gz`` and ``.txt.gz``, packed or not, of model versions 8 to 17 (:func:`load_katago`). What a head
-computes becomes points and probabilities in :func:`outputs`, by the multipliers of the file.
+Files are ``.bin.gz`` and ``.txt.gz``, compressed or not, of model versions 8 to 17 (:func:`load_katago`).
+:func:`outputs` converts raw outputs to points and probabilities with the multipliers of the file.
 
-Networks of human play have further inputs: who plays, when, at what pace. They follow from the name of a profile, as in
+Human SL networks have additional inputs: players, date, time control. They are set by the name of a profile, as in
 KataGo's option ``humanSLProfile``: ``rank_5k`` (two players of that rank around 2020), ``preaz_5k`` (in 2016, before
-AlphaZero changed openings), ``proyear_1985`` (professionals of that year). Names that give the players different ranks
-are left out: the inputs do not distinguish them.
+AlphaZero changed openings), ``proyear_1985`` (professionals of that year). Profiles with different ranks for the two
+players are not supported: the inputs do not distinguish them.
 
 Sources: the public description of the format, ``cpp/neuralnet/desc.cpp`` of KataGo 1.18, and
 ``cpp/neuralnet/sgfmetadata.cpp`` of KataGo 1.17.
@@ -48,11 +48,11 @@ EXPECTED = "rank_9d to rank_20k, preaz_9d to preaz_20k, or proyear_1800 to proye
 
 IS_HUMAN, RANK, RANK_LENGTH, RATEDNESS = 0, 6, 34, 74
 UNKNOWN_TIME, BYO_YOMI, SECONDS, BOARD, DATE, DATE_WAVES, SOURCE = 75, 79, 82, 86, 87, 32, 151
-"""Where things stand among the values"""
+"""Offsets among a profile's values"""
 KGS, GOGOD, GO4GO = 2, 5, 6
-"""Collections that games came from"""
+"""Codes of game collections"""
 LONGEST_WAVE = 80000.0
-"""Last period of the waves that encode the date, in first ones of a week"""
+"""Longest period of the waves that encode the date, in weeks"""
 
 
 def profile_values(name: str) -> np.ndarray:
@@ -92,10 +92,10 @@ def profile_values(name: str) -> np.ndarray:
 
 
 class HumanEncoder(nn.Module):
-    """From a profile to what is added to the trunk at its beginning."""
+    """From a human profile to a vector that is added to the first layer of the trunk."""
 
     def __init__(self, layers: LayerReader, trunk: int):
-        """Read the encoder that comes next in a file; ``trunk`` is the number of the trunk's channels."""
+        """Read the encoder, next in a file; ``trunk`` is the trunk's number of channels."""
         super().__init__()
         layers.stream.name()
         layers.channels("values", VALUES)
@@ -109,18 +109,18 @@ class HumanEncoder(nn.Module):
         self.use(DEFAULT_PROFILE)
 
     def use(self, name: str) -> None:
-        """Play as a profile from now on; see :func:`profile_values`."""
+        """Set the profile; see :func:`profile_values`."""
         self.values = nn.Buffer(torch.from_numpy(profile_values(name)).float())
 
     def forward(self, size: int) -> Tensor:
-        """What is added to the trunk, [1, C, 1, 1], for boards of ``size`` x ``size``."""
+        """The vector to add to the trunk, [1, C, 1, 1], for boards of ``size`` x ``size``."""
         return self.steps(self.values[None, size])[..., None, None]
 
 
 ERROR_FROM, ERROR_OF_SQUARE_FROM, ERROR_OF_SQUARED_FROM = 9, 10, 14
-"""Model versions from which short-term errors are there, come as the square, as the square of a softplus"""
+"""First model versions with short-term errors, with their square, with the square of a softplus"""
 WITH_Q_VALUES, COUNTED_POLICY = 16, 17
-"""The version whose policy has two channels for Q values; from which on files have the number of channels"""
+"""The version with two policy channels for Q values; the first version whose files state the number of channels"""
 TWO_POLICIES_FROM, TWO_LAYER_PASS_FROM = 12, 15
 POSITIONAL_OR_SITUATIONAL_KO, TERRITORY_SCORING = 6, 9
 """Global inputs that are 1 under these rules"""
@@ -128,7 +128,7 @@ LOG_2 = math.log(2.0)
 
 
 class Multipliers(NamedTuple):
-    """From units of the network to points, moves and their errors; the defaults are those of older files."""
+    """Factors from raw outputs to points, moves and their errors; defaults are those of older files."""
 
     td_score: float = 20.0
     score_mean: float = 20.0
@@ -149,30 +149,30 @@ class KataGoOutput(NamedTuple, Generic[A, V]):
     policy: A
     """[B, N*N+1], pass last; the two policies mixed, not masked for legality"""
     win: V
-    """[B]: probability, as ``loss`` and ``no_result`` (a game without end); together 1"""
+    """[B]: probability; ``win``, ``loss`` and ``no_result`` (an endless game) add up to 1"""
     loss: V
     no_result: V
     lead: V
-    """[B]: points that would make the game even"""
+    """[B]: komi in points that would make the game even"""
     score: V
-    """[B]: points at the end of a game of the network with itself, on average; a game without result counts 0"""
+    """[B]: expected score in self-play, in points; a game without result counts 0"""
     score_square: V
-    """[B]: of its square"""
+    """[B]: expected square of the score in self-play"""
     variance_time: V
-    """[B]: how long the game is open, in moves; -1, as the two that follow, before version 9"""
+    """[B]: time until the result is clear, in moves; -1 before version 9, as ``value_error`` and ``score_error``"""
     value_error: V
-    """[B]: how far win minus loss is off from what a few moves will show"""
+    """[B]: short-term error of win minus loss: expected difference from its value some moves later"""
     score_error: V
-    """[B]: the same of the score"""
+    """[B]: short-term error of the score"""
     ownership: A
-    """[B, N, N]: 1 = surely the mover's, -1 = surely the opponent's"""
+    """[B, N, N]: 1 = certainly the side to move's, -1 = certainly the opponent's"""
 
 
 class PolicyHead(nn.Module):
-    """Logits of every policy the network has."""
+    """The logits of the network's policies."""
 
     def __init__(self, layers: LayerReader, trunk: int):
-        """Read the head that comes next in a file; ``trunk`` is the number of the trunk's channels."""
+        """Read the head, next in a file; ``trunk`` is the trunk's number of channels."""
         super().__init__()
         layers.stream.name()
         channels = _policy_channels(layers)
@@ -193,8 +193,8 @@ class PolicyHead(nn.Module):
             self.passing = nn.Sequential(hidden, activation, linear(layers.matrix(len(into), channels)))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
-        """Logits of the trunk's x[B, C, N, N], ``policies`` [B, K, N, N] and ``passing`` [B, K]: K is 1 for a policy, 2
-        where an optimistic one stands beside it, 4 where Q values do as well."""
+        """Logits for the trunk's x[B, C, N, N]: ``policies`` [B, K, N, N] and ``passing`` [B, K]. K is 1 for one
+        policy, 2 with an optimistic policy, 4 with Q values too."""
         context = pooled(self.pool_activation(self.pool(x)))
         local = self.activation(self.local(x) + self.bias(context)[..., None, None])
         return {"policies": self.out(local), "passing": self.passing(context)}
@@ -209,7 +209,7 @@ class PolicyHead(nn.Module):
 
 
 def _policy_channels(layers: LayerReader) -> int:
-    """Channels of the policy head, as the file or its version has them."""
+    """Number of policy channels, by the file or its version."""
     if layers.version < COUNTED_POLICY:
         return 4 if layers.version == WITH_Q_VALUES else 2 if layers.version >= TWO_POLICIES_FROM else 1
     channels = layers.stream.integer("policy channels", 2, 4)
@@ -220,7 +220,7 @@ def _policy_channels(layers: LayerReader) -> int:
 
 
 def _write_matrices(program: Program, layers: nn.Module, x: Slot) -> Slot:
-    """Write a matrix, or two with an activation between them."""
+    """Write one linear layer, or two with an activation between them."""
     if isinstance(layers, nn.Linear):
         return program.linear(layers, x)
     hidden, activation, out = cast(nn.Sequential, layers)
@@ -228,18 +228,18 @@ def _write_matrices(program: Program, layers: nn.Module, x: Slot) -> Slot:
 
 
 class Float32(nn.Sequential):
-    """Layers that keep their 32 bits whatever the rest of a network is in."""
+    """Layers that stay in float32 in a network of another dtype."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """What ``to``, ``half`` and the like do to weights: these may move, no more."""
+        """Called by ``to``, ``half`` and similar methods: weights change the device, not the dtype."""
         return super()._apply(lambda values: values.to(fn(values).device), recurse)
 
 
 class ValueHead(nn.Module):
-    """Everything else; what is summed up over the board and its channels, in float32."""
+    """Value, scores, errors and ownership; layers after pooling are in float32."""
 
     def __init__(self, layers: LayerReader, trunk: int):
-        """Read the head that comes next in a file, as :class:`PolicyHead` does."""
+        """Read the head, next in a file; ``trunk`` is the trunk's number of channels."""
         super().__init__()
         layers.stream.name()
         if layers.version >= COUNTED_POLICY:
@@ -256,8 +256,8 @@ class ValueHead(nn.Module):
         self.ownership = convolution(layers.convolution(local.outputs, 1))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
-        """Of the trunk's x[B, C, N, N]: ``sums`` [B, 3 + 4 or 6], results and scores, and ``owners`` [B, 1, N, N], all
-        before scaling."""
+        """Raw outputs for the trunk's x[B, C, N, N]: ``sums`` [B, 3 + 4 or 6], results and scores, and ``owners``
+        [B, 1, N, N]."""
         local = self.activation(self.local(x))
         return {"sums": self.sums(pooled_by_size(local)), "owners": self.ownership(local)}
 
@@ -270,14 +270,15 @@ class ValueHead(nn.Module):
 
 def _parts(outputs: Mapping[str, Tensor], globals_: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Policies [B, K, N*N+1], results [B, 3] with impossible ones at minus infinity, scores and owners [B, N, N], from
-    what the heads or a program computed."""
+    the outputs of the heads or of a program."""
     policies = torch.cat([outputs["policies"].flatten(2), outputs["passing"][:, :, None]], dim=2)
     sums = outputs["sums"]
     return policies, result_logits(sums[:, :3], globals_), sums[:, 3:], outputs["owners"][:, 0]
 
 
 def mixed(policies: Tensor, optimism: float) -> Tensor:
-    """[B, N*N+1] logits between the policy (optimism 0) and the optimistic one (1), if policies[B, K, N*N+1] has it."""
+    """Logits [B, N*N+1] mixed from the policy (optimism 0) and the optimistic one (1), if policies[B, K, N*N+1] has
+    it."""
     if policies.shape[1] == 1:
         return policies[:, 0]
     return torch.lerp(policies[:, 0], policies[:, 1], optimism)
@@ -286,7 +287,7 @@ def mixed(policies: Tensor, optimism: float) -> Tensor:
 def result_logits(results: Tensor, globals_: Tensor) -> Tensor:
     """Logits [B, 3] of win, loss, no result for results[B, 3] and globals_[B, 19].
 
-    The last is minus infinity under rules that let no position repeat.
+    No result is minus infinity under rules without repeated positions.
     """
     always_ends = (globals_[:, POSITIONAL_OR_SITUATIONAL_KO] != 0) & (globals_[:, TERRITORY_SCORING] == 0)
     no_result = results[:, 2].masked_fill(always_ends, -torch.inf)
@@ -306,11 +307,11 @@ def value_logit(logits: Tensor) -> Tensor:
 def outputs(
     version: int, multipliers: Multipliers, policy: Tensor, results: Tensor, scores: Tensor, owners: Tensor
 ) -> KataGoOutput[Tensor, Tensor]:
-    """Outputs in the units that people use, of a file of some version.
+    """Outputs in points and probabilities, from raw outputs of a model version.
 
     Args:
-        policy: [B, N*N+1] logits; ``results`` [B, 3] likewise, what is impossible at minus infinity.
-        scores, owners: [B, 4 or 6] and [B, N, N], before scaling.
+        policy: [B, N*N+1] logits; ``results`` [B, 3] logits, minus infinity for impossible results.
+        scores, owners: [B, 4 or 6] and [B, N, N], raw.
     """
     win, loss, no_result = results.float().softmax(1).unbind(1)
     scores = scores.float()
@@ -337,7 +338,7 @@ def outputs(
 
 
 def _short_term(version: int, multipliers: Multipliers, raw: Tensor) -> Tensor:
-    """[B, 2]: errors of value and score."""
+    """[B, 2]: short-term errors of value and score."""
     factor = raw.new_tensor([multipliers.value_error, multipliers.score_error])
     if version >= ERROR_OF_SQUARED_FROM:
         return F.softplus(raw / 2.0) * factor.sqrt()
@@ -347,31 +348,32 @@ def _short_term(version: int, multipliers: Multipliers, raw: Tensor) -> Tensor:
 
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
-"""Shares of the optimistic policy that KataGo mixes in by default: at the root, and below it"""
+"""KataGo's default weights of the optimistic policy, at the root and below it"""
 
 
 @dataclass(frozen=True)
 class KataGoShape(Shape):
-    """The network's outlines; nothing in it depends on the board's size."""
+    """The network's main dimensions; none depends on the board size."""
 
     planes: int = dimension("input planes", 1, 256)
-    globals: int = dimension("input values that are not about points", 0, 256)
-    blocks: int = dimension("blocks of the trunk, those within them not counted", 1, MAX_BLOCKS)
+    globals: int = dimension("global input values", 0, 256)
+    blocks: int = dimension("blocks of the trunk, without those nested in them", 1, MAX_BLOCKS)
     channels: int = dimension("channels of the trunk", 1, MAX_CHANNELS)
 
 
 class KataGoNet(Model):
     """The weights of a file and the forward pass.
 
-    The board is the whole of the planes, so nothing is masked as KataGo does with boards smaller than its buffers.
+    Planes have the size of the board, so there are no masks as in KataGo, whose buffers may be larger than the board.
     """
 
     shape: KataGoShape
     prefers_float16 = True
-    """bfloat16 moves win rates of some of these networks by several hundredths, float16 by a tenth of that."""
+    """bfloat16 changes win rates of some of these networks by several hundredths, float16 by a tenth of that."""
 
     def __init__(self, layers: LayerReader):
-        """Read the network behind the name and the version in a file, on which depends what some outputs mean."""
+        """Read the network, next in a file after name and version; the meaning of some outputs depends on the
+        version."""
         stream = layers.stream
         stream.integer("input planes", PLANES, PLANES)
         stream.integer("global inputs", GLOBALS, GLOBALS)
@@ -396,9 +398,9 @@ class KataGoNet(Model):
         super().__init__(KataGoShape(PLANES, GLOBALS, count, channels))
         self.version, self.multipliers = layers.version, multipliers
         self.encoder = katago_encoder(bool(as_if_suicide), bool(without_atari))
-        """the one that it is meant for"""
+        """name of its encoder"""
         self.policy_optimism = 0.0 if is_human else TREE_OPTIMISM
-        """of :meth:`forward`; has no effect where there is one policy; networks that play as people do have none"""
+        """weight of the optimistic policy in :meth:`forward`; no effect with one policy; 0 for human SL networks"""
         self.stem = convolution(layers.convolution(PLANES, channels))
         self.stem_globals = linear(layers.matrix(GLOBALS, channels))
         self.human = HumanEncoder(layers, channels) if is_human else None
@@ -426,10 +428,10 @@ class KataGoNet(Model):
         )
 
     def raw(self, planes: Tensor, globals_: Tensor, optimism: float = ROOT_OPTIMISM) -> KataGoOutput[Tensor, Tensor]:
-        """All that KataGo's ``kata-raw-nn`` shows, for planes and globals as for :meth:`forward`.
+        """All outputs of KataGo's ``kata-raw-nn``, for planes and globals as for :meth:`forward`.
 
         Args:
-            optimism: of the policy, 0 to 1.
+            optimism: weight of the optimistic policy, 0 to 1.
         """
         policies, results, scores, owners = _parts(self.outputs(planes, globals_), globals_)
         policy = mixed(policies, 0.0 if self.human else optimism)
@@ -448,14 +450,14 @@ class KataGoNet(Model):
         self.value.write(program, x)
 
     def globals_of_program(self, globals_: Tensor, size: int) -> Tensor:
-        """The globals, and behind them what a human profile adds to the trunk."""
+        """The global values, followed by the vector that a human profile adds to the trunk."""
         if self.human is None:
             return globals_
         return torch.cat([globals_, self.human(size).flatten(1).expand(len(globals_), -1)], dim=1)
 
     @property
     def words(self) -> str:
-        """What it is made of, for people."""
+        """Description of the architecture in words."""
         kinds = Counter(block.words for block in self.blocks.modules() if hasattr(block, "words"))
         counts = ", ".join(f"{count} {words}" for words, count in kinds.items())
         activation = type(self.tip.activation).__name__
@@ -467,9 +469,9 @@ def load_katago(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
 
     Returns:
         the model in float32, its spec, and a record: ``name``, ``version``, ``architecture`` in words, number of
-        ``parameters`` in the file, and ``human``, whether it plays as people do.
+        ``parameters`` in the file, and ``human``, whether it is a human SL network.
     Raises:
-        ValueError: damaged, truncated, oversized or foreign file; one line naming the file, the byte and the field,
+        ValueError: damaged, truncated, oversized or unknown file; one line naming the file, the byte and the field,
             and what was expected.
     """
     with opened(path) as file:
@@ -479,7 +481,7 @@ def load_katago(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
             raise stream.wrong("name of the network", repr(name), "up to 96 printable ASCII characters")
         layers = LayerReader(stream, stream.integer("model version", FIRST_VERSION, LAST_VERSION))
         model = KataGoNet(layers)
-        stream.finish()
+        stream.check_end()
         if not all(values.isfinite().all() for values in model.parameters()):
             raise stream.wrong("weights", "infinite ones once they are normalised", "finite ones")
     record = {

@@ -1,9 +1,9 @@
-"""Who owns what, as the whole search sees it: each node's own ownership, and the mean over a subtree.
+"""Ownership averaged over the search tree: each node's own, and the mean over a subtree.
 
-A node's row is what the network said of its position, or who owns the points of a game that has ended there; the mean
-weighs it as the tree weighs its value, by its own visit among those of the subtree. Rows take a byte a point beside
-the tree's (361 beside 823 on 19x19) and are there only for searches that are asked for ownership; these have caches of
-their own too, since the result cache knows nothing of owners.
+A node's row is the network's ownership of its position, or the area of a game that has ended there. The mean weighs
+rows as the tree weighs values: one visit for the node itself, and its visits for each child. A row takes one byte a
+point (361 bytes beside a node's 823 on 19x19). Only searches that are asked for ownership have rows. They use caches of
+their own, because the result cache does not hold ownership.
 
 Threads: rows are written and read with the tree's lock held.
 """
@@ -24,98 +24,90 @@ from engine.search.tree import META_ROOT, NONE, Tree, edge_visits
 from engine.system.jit import kernel
 
 STEPS = 127.0
-"""Rows hold ownership in whole numbers from -127 to 127, 127 = Black's."""
+"""Rows hold ownership as int8 from -127 to 127, 127 = Black's."""
 UNKNOWN = -128
-"""First byte of a row that says nothing"""
+"""First byte of a row without ownership"""
 LEAST_SHARE = 1.0 / 16384.0
-"""Nodes with a smaller share of the visits stand for all that is below them, which bounds the time of a report."""
+"""A node with a smaller share of the visits represents its whole subtree, which bounds the time of a report."""
 STACK = 1 << 16
-
-
 CACHE_SCALE = 60.0
-"""Owners in the cache fill the range of its logits, in steps of 1/30,000."""
+"""Factor that spreads ownership over the range of the cache's logits, in steps of 1/30,000"""
 
 
-class OwnerRows:
+class NodeOwnership:
     """The rows of one tree. Threads: the tree's lock is held."""
 
     def __init__(self, points: int) -> None:
-        """No rows yet.
-
-        Args:
-            points: of the board.
-        """
+        """No rows yet; ``points`` is N*N."""
         self.rows = np.full((0, points), UNKNOWN, np.int8)
         self._stack = np.zeros(STACK, np.int32)
         self._shares = np.zeros(STACK, np.float64)
 
     def grow(self, rows: int) -> None:
-        """Have as many rows as the tree has nodes."""
+        """Grow to a number of rows."""
         have = len(self.rows)
         if rows > have:
             self.rows.resize((rows, self.rows.shape[1]), refcheck=False)
             self.rows[have:, 0] = UNKNOWN
 
-    def add_up(self, tree: Tree) -> "OwnerSums":
-        """The owners of the whole tree, and of what is below each move of the root, not yet divided."""
+    def add_up(self, tree: Tree) -> "OwnershipSums":
+        """Sums of ownership over the whole tree, and over the subtree of each visited root move."""
         points, edges = self.rows.shape[1], int(tree.n_edges[tree.meta[META_ROOT]])
         moves, weights = np.zeros(edges, np.int32), np.zeros(1 + edges)
         sums = np.zeros((2, 1 + edges, points))
         count = 0
         if len(self.rows):
-            count = int(add_root_owners(tree, self.rows, self._stack, self._shares, moves, weights, sums[0], sums[1]))
-        return OwnerSums(moves[:count], weights, sums)
+            count = int(add_up_ownership(tree, self.rows, self._stack, self._shares, moves, weights, sums[0], sums[1]))
+        return OwnershipSums(moves[:count], weights, sums)
 
 
-class OwnerSums(NamedTuple):
-    """What a tree's nodes say of owners, the first row for all of them, the others for each visited move."""
+class OwnershipSums(NamedTuple):
+    """Weighted sums of ownership: row 0 for the whole tree, the others for each of M visited root moves."""
 
     moves: np.ndarray
     """int32[M]: points"""
     weights: np.ndarray
-    """float64[1 + M or more]: share of the visits whose owners are known"""
+    """float64[1 + M or more]: share of the visits whose ownership is known"""
     sums: np.ndarray
-    """float64[2, 1 + M or more, N*N]: of ownership in steps, and of its square, by weight"""
+    """float64[2, 1 + M or more, N*N]: weighted sums of ownership (``STEPS`` = Black's) and of its square"""
 
-    def means(self) -> "RootOwners":
-        """Means and deviations. Threads: any, without a lock."""
+    def means(self) -> "RootOwnership":
+        """Means and standard deviations. Threads: any, without a lock."""
         known = self.weights > 0.0
         weights = np.where(known, self.weights, 1.0)[:, None]
         means = self.sums[0] / weights
         black, stdev = means / STEPS, np.sqrt(np.maximum(0.0, self.sums[1] / weights - means * means)) / STEPS
         found = [(black[row], stdev[row]) if known[row] else (None, None) for row in range(1 + len(self.moves))]
-        return RootOwners(found[0][0], found[0][1], dict(zip(self.moves.tolist(), found[1:], strict=True)))
+        return RootOwnership(found[0][0], found[0][1], dict(zip(self.moves.tolist(), found[1:], strict=True)))
 
 
-class RootOwners(NamedTuple):
-    """Who owns what as a tree sees it; arrays are float64[N*N], 1 = Black's, None = not known."""
+class RootOwnership(NamedTuple):
+    """Mean ownership of a tree; arrays are float64[N*N] in policy order, 1 = Black's, None = unknown."""
 
     black: np.ndarray | None
     stdev: np.ndarray | None
     moves: dict[int, tuple[np.ndarray | None, np.ndarray | None]]
-    """the same two below each visited move, by its point"""
+    """mean and standard deviation in the subtree of each visited root move, by its point"""
 
     def given_to(self, moves: list[MoveReport]) -> list[MoveReport]:
-        """The moves of a report with what is known of owners below them."""
-        found = []
-        for move in moves:
-            black, stdev = self.moves.get(move.point, (None, None))
-            found.append(replace(move, ownership_black=black, ownership_stdev=stdev) if black is not None else move)
-        return found
+        """The moves of a report, with the ownership of their subtrees."""
+        found = [(move, *self.moves.get(move.point, (None, None))) for move in moves]
+        return [replace(move, ownership_black=black, ownership_stdev=stdev) for move, black, stdev in found]
 
 
-NO_OWNERS = RootOwners(None, None, {})
+NO_OWNERSHIP = RootOwnership(None, None, {})
 
 
 @kernel
-def add_root_owners(tree, rows, stack, shares, moves, weights, sums, squares):
-    """Add up the owners of the root's tree; each node is looked at once.
+def add_up_ownership(tree, rows, stack, shares, moves, weights, sums, squares):
+    """Add up the ownership of the root's tree; each node is read once.
 
     Args:
         rows: int8[nodes, N*N].
         stack, shares: int32[STACK] and float64[STACK], overwritten.
         moves: int32[edges of the root], overwritten: visited moves.
-        weights, sums, squares: float64[1 + edges] and float64[1 + edges, N*N] twice, zeros: as of :class:`OwnerSums`.
+        weights, sums, squares: float64[1 + edges] and float64[1 + edges, N*N] twice, zeros; see
+            :class:`OwnershipSums`.
     Returns:
         int: the number of visited moves.
     """
@@ -132,7 +124,7 @@ def add_root_owners(tree, rows, stack, shares, moves, weights, sums, squares):
             continue
         moves[count] = tree.move[edge]
         count += 1
-        known = _add_owners(tree, rows, tree.child[edge], stack, shares, sums[count], squares[count])
+        known = _add_subtree(tree, rows, tree.child[edge], stack, shares, sums[count], squares[count])
         share = each * visits
         weights[count] = known
         weights[0] += share * known
@@ -143,14 +135,14 @@ def add_root_owners(tree, rows, stack, shares, moves, weights, sums, squares):
 
 
 @kernel
-def _add_owners(tree, rows, top, stack, shares, sums, squares):
-    """Add the owners of a subtree's nodes, each by its share of the visits.
+def _add_subtree(tree, rows, top, stack, shares, sums, squares):
+    """Add the ownership of a subtree's nodes, each weighted by its share of the visits.
 
     Args:
-        rows, stack, shares: as of :func:`add_root_owners`.
-        sums, squares: float64[N*N]: of ownership in steps and of its square, added to.
+        rows, stack, shares: as for :func:`add_up_ownership`.
+        sums, squares: float64[N*N]: sums of ownership (``STEPS`` = Black's) and of its square, added to.
     Returns:
-        float: the share of the visits whose owners are known.
+        float: the share of the visits whose ownership is known.
     """
     stack[0], shares[0], count, known = top, 1.0, 1, 0.0
     while count > 0:
@@ -175,7 +167,7 @@ def _add_owners(tree, rows, top, stack, shares, sums, squares):
 
 @kernel
 def _add_row(rows, node, weight, sums, squares):
-    """Add what one node says; returns the weight, 0 where it says nothing."""
+    """Add the ownership of one node; returns the weight, 0 if its ownership is unknown."""
     row = rows[node]
     if row[0] == UNKNOWN:
         return 0.0
@@ -187,15 +179,15 @@ def _add_row(rows, node, weight, sums, squares):
 
 
 @kernel
-def take_owners(batch, count, to_move, symmetries, ownership, cache, owners):
-    """Write the owners of a batch's new leaves: from the network's answer, or from the cache.
+def take_ownership(batch, count, to_move, symmetries, ownership, cache, owners):
+    """Write the ownership of a batch's new leaves, from the network's outputs or from the cache.
 
     Args:
         to_move: colour to move at the root.
         symmetries: int16[8, N*N + 1]: :func:`engine.features.symmetry.symmetry_table`.
         ownership: float32[S, N*N], output slots of the request.
-        cache: the owners of :class:`engine.inference.cache.OwnerCaches`.
-        owners: float32[K, N*N], overwritten: 1 = Black's; nan in the first place where nothing is known.
+        cache: ``ownership`` of :class:`engine.inference.cache.OwnershipCaches`.
+        owners: float32[K, N*N], overwritten: 1 = Black's; the first item is NaN if the ownership is unknown.
     """
     points = owners.shape[1]
     for i in range(count):
@@ -219,12 +211,12 @@ def take_owners(batch, count, to_move, symmetries, ownership, cache, owners):
             owner[index] *= sign / CACHE_SCALE
 
 
-def finished_owners(root: Position, position: Position, batch: Batch, count: int, owners: np.ndarray) -> None:
-    """Write the owners of leaves where the game has ended; nothing is known of them under territory scoring.
+def finished_ownership(root: Position, position: Position, batch: Batch, count: int, owners: np.ndarray) -> None:
+    """Write the ownership of leaves where the game has ended; under territory scoring it is unknown.
 
     Args:
         root, position: as for :func:`engine.search.leaves.prepare`.
-        owners: as for :func:`take_owners`.
+        owners: as for :func:`take_ownership`.
     """
     for i in np.flatnonzero(batch.kind[:count] == FINISHED):
         owners[i, 0] = np.nan
@@ -234,14 +226,14 @@ def finished_owners(root: Position, position: Position, batch: Batch, count: int
 
 @kernel
 def write_area(root, position, batch, i, owner):
-    """Write who owns the points of leaf i as they stand."""
+    """Write the area of leaf i's board, all stones alive."""
     replay(root, position, batch, i)
     area_owner(position.board, owner)
 
 
 @kernel
-def keep_owners(batch, count, owners, rows):
-    """Write the owners of a batch's leaves, which are in the tree by now, into its rows."""
+def store_ownership(batch, count, owners, rows):
+    """Write the ownership of a batch's leaves, after their backup, into the tree's rows."""
     for i in range(count):
         if batch.kind[i] != NEW and batch.kind[i] != FINISHED:
             continue

@@ -16,7 +16,7 @@ from engine.go.scoring import area_owner
 from engine.inference.server import InferenceServer
 from engine.insight.raw_outputs import inputs
 from engine.nets.fakes import HashNetwork
-from engine.search import owners
+from engine.search import ownership
 from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
@@ -99,8 +99,8 @@ def test_owners_are_added_up_once_with_the_lock_held_and_divided_without(server,
     """Each move's map was worked out by itself while the search stood still."""
     search, _, _ = searched(server)
     done, is_free = [], []
-    add, means = owners.add_root_owners, owners.OwnerSums.means
-    monkeypatch.setattr(owners, "add_root_owners", lambda *given: (done.append(given), add(*given))[1])
+    add, means = ownership.add_up_ownership, ownership.OwnershipSums.means
+    monkeypatch.setattr(ownership, "add_up_ownership", lambda *given: (done.append(given), add(*given))[1])
 
     def dividing(sums):
         other = threading.Thread(target=lambda: is_free.append(search._shared.lock.acquire(timeout=0)))
@@ -108,7 +108,7 @@ def test_owners_are_added_up_once_with_the_lock_held_and_divided_without(server,
         other.join()
         return means(sums)
 
-    monkeypatch.setattr(owners.OwnerSums, "means", dividing)
+    monkeypatch.setattr(ownership.OwnershipSums, "means", dividing)
     report = search.report(keeps=True)
     assert len(done) == 1 and is_free == [True] and len([move for move in report.moves if move.visits]) > 5
 
@@ -136,7 +136,7 @@ def test_results_without_owners_are_asked_for_again(server):
 
 def test_who_does_not_ask_has_neither_rows_nor_caches(server):
     search, _, report = searched(server, watcher=None)
-    assert search._shared.owners is None and server._owner_caches is None
+    assert search._shared.ownership is None and server._ownership_caches is None
     assert report.ownership_black is None and report.moves[0].ownership_black is None
 
 
