@@ -95,14 +95,47 @@ def test_the_steps_of_the_search_are_called_what_the_page_calls_them():
     assert len(steps) == 7 and all(f"def {step}(" in worker for step in steps)
 
 
-def test_contributors_find_files_for_every_change():
-    """Each row names a file to begin with, and each of its tests."""
+def rows_of_contributing():
+    """The rows of its tables: what to change, where to begin, what else, and tests."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) >= 20
-    for what, edit, _, tests in rows:
-        assert re.search(r"`[\w./]+(\.py|/|\.toml)`", edit), what
-        assert "`tests/" in tests, what
+    return [line[2:-2].split(" | ") for line in text.splitlines() if re.match(r"\| (?!to change or add)", line)]
+
+
+ROWS = rows_of_contributing()
+FILE = re.compile(r"[\w./-]+(\.\w+|/)")
+NAME = re.compile(r"([A-Za-z_][\w.]*?)(\.\.\.)?")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_contributors_find_files_for_every_change(row):
+    """Short rows; each begins with a file, and names its tests, files that exist and names that these files have.
+
+    A file without a folder lies in the folder of the file before it. ``FILE: NAME, NAME`` and ``NAME in FILE`` say that a
+    file has the names.
+    """
+    what, edit, more, tests = row
+    assert len(" | ".join(row)) <= 360
+    assert FILE.search(edit) and "`tests/" in tests
+    folder = file = None
+    waiting, expects_names = [], False
+    for between, word in re.findall(r"([^`]*)`([^`]*)`", f"{edit}; {more}; {tests}"):
+        if ";" in between:
+            waiting, expects_names = [], False
+        if FILE.fullmatch(word) and not word.startswith("."):
+            file = ROOT / word if word.split("/")[0] in FOLDERS else folder / word
+            assert file.exists(), word
+            folder = file if file.is_dir() else file.parent
+            expects_names = False
+            if between.endswith(" in ") and file.is_file():
+                assert not [name for name in waiting if name not in file.read_text(encoding="utf-8")], word
+            waiting = []
+        elif NAME.fullmatch(word):
+            expects_names |= between.startswith(":")
+            if expects_names and file.is_file():
+                text = file.read_text(encoding="utf-8")
+                assert all(part in text for part in NAME.fullmatch(word)[1].split(".")), f"{word} in {file}"
+            else:
+                waiting.append(word)
 
 
 def test_one_reading_route_stands_in_three_places():
