@@ -31,11 +31,20 @@ def test_every_path_that_a_page_names_exists(page):
     assert not missing
 
 
+def headings(page):
+    """Anchors of a page's headings."""
+    found = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
-    local = [link.partition("#")[0] for link in links if "://" not in link and not link.startswith("#")]
-    assert not [link for link in local if not (page.parent / link).exists()]
+    for link in (link for link in links if "://" not in link):
+        file, _, heading = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), link
+        assert not heading or heading in headings(target), link
 
 
 def test_every_page_and_example_is_reached_from_the_readme():
@@ -108,12 +117,12 @@ NAME = re.compile(r"([A-Za-z_][\w.]*?)(\.\.\.)?")
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 def test_contributors_find_files_for_every_change(row):
-    """Short rows; each begins with a file, and names its tests, files that exist and names that these files have.
+    """Short rows; each begins with a file and names its tests; the files exist and have the names.
 
-    A file without a folder lies in the folder of the file before it. ``FILE: NAME, NAME`` and ``NAME in FILE`` say that a
-    file has the names.
+    A file without a folder lies in the folder of the file before it. ``FILE: NAME, NAME`` and ``NAME in FILE`` are
+    names that a file has.
     """
-    what, edit, more, tests = row
+    _, edit, more, tests = row
     assert len(" | ".join(row)) <= 360
     assert FILE.search(edit) and "`tests/" in tests
     folder = file = None
