@@ -1,4 +1,7 @@
-"""The commands in README, CONTRIBUTING and docs/: each is run once, with small limits, in a folder of its page."""
+"""The commands in README, CONTRIBUTING and docs/: their options exist, and each is run with small limits.
+
+A page's commands run one after the other in a folder of the page, beside files that stand for a user's own.
+"""
 
 import os
 import re
@@ -8,23 +11,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.leela_zero import save_leela
+from gtp.cli import main
 from tests.conftest import ROOT, find_program
 from tests.nets.models import toy
 from tests.train.pattern_games import SIZE, random_game
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(3600),
-    pytest.mark.skipif(os.name == "nt", reason="the pages' commands are for a shell of Unix"),
-]
-
 PROGRAMS = ("keima", "python", "make", "torchrun", "ray", "export", "uv", "pipx", "gogui-twogtp", "leelaz")
-"""First words of a command; other lines in fenced blocks are settings, transcripts and files."""
+"""First words of a command; other lines in fenced blocks are settings, transcripts, files and Windows' commands."""
 LEFT_OUT = {
     r"make (gtp|test|lint|test-slow)\b": "installs packages from the internet",
     r"uv |pipx |python -m venv": "installs packages from the internet",
@@ -66,7 +65,7 @@ SMALL = {
     "python -m bench.strength.arena": "--visits 2 --games 2 --processes 1",
     "python -m bench.strength.regret": "--visits 4 --deep 10 --positions 2",
 }
-"""Options that are added to the commands that begin so, the first that fits: they override those on the page."""
+"""Options that are added to commands with these words, the first that fits: they override those on the page."""
 GTP_INPUT = "genmove b\nquit\n"
 JSON_INPUT = '{"id":"a","moves":[["b","E5"]],"rules":"chinese","boardXSize":9,"boardYSize":9,"maxVisits":2}\n'
 SUITE = "boardsize 9\n10 reg_genmove black\n#? [E5]*\n"
@@ -136,6 +135,8 @@ def given(tmp_path_factory, environment) -> Path:
         for number, text in enumerate(games[:2] if name in ("games-review", "runs/katago") else games):
             (folder / name / f"{number}.sgf").write_text(text)
     (folder / "my-game.sgf").write_text(games[0])
+    (folder / "wide.toml").write_text("window-slope = 0.8\nwindow-power = 0.9\n")
+    (folder / "large.toml").write_text("window = 100000\n")
     for name, packed in (("my-games", "my-games"), ("archive", "archive"), ("more", "games-review")):
         shutil.make_archive(str(folder / name), "zip", folder / packed)
     build = "keima data build my-games --out built && keima data play default --size 9 --games 20 --out held-9"
@@ -169,6 +170,9 @@ def as_sgf(moves: list[int]) -> str:
     return f"(;SZ[{SIZE}]KM[6.5]BR[7d]WR[7d]RE[B+R]{places})"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(os.name == "nt", reason="the pages' commands are for a shell of Unix")
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_the_commands_of_a_page_run(page, given, environment, tmp_path):
     """In the page's order, in one folder: later ones find what earlier ones have made, on docs/zero.md in a block."""
@@ -211,3 +215,35 @@ def test_every_entry_of_the_tables_is_for_a_command():
         assert any(re.search(pattern, command) for command in commands), pattern
     for start in SMALL:
         assert any(start in command for command in commands), start
+
+
+def spans_of(page: Path) -> list[str]:
+    """Commands of a page's sentences and tables: what stands between backticks and begins with ``keima``."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    return [" ".join(span.split()) for span in re.findall(r"`(keima [^`]+)`", text)]
+
+
+def unknown_options(words: list[str]) -> list[str]:
+    """Options of a ``keima`` command that it does not have, and of the commands that are its arguments."""
+    command: click.Command = main
+    for word in words[1:]:
+        if isinstance(command, click.Group):
+            # A network's name stands for the subcommand that evaluates networks.
+            context = click.Context(command)
+            found = command.get_command(context, word) or command.get_command(context, "network")
+            if found is None:
+                return [word] if re.fullmatch(r"[a-z-]+", word) else []
+            command = found
+    known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"--help"}
+    inner = [shlex.split(word) for word in words[1:] if word.startswith("keima ")]
+    unknown = [word for word in words if word.startswith("--") and word != "--" and word.partition("=")[0] not in known]
+    return unknown + [option for command_line in inner for option in unknown_options(command_line)]
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=shown)
+def test_every_option_on_a_page_exists(page):
+    lines = [re.sub(r"\S*/keima/\.venv/bin/keima", "keima", command) for command in commands_of(page)]
+    lines = [line.partition(" -- ")[2] if line.startswith("torchrun") else line for line in lines] + spans_of(page)
+    for line in lines:
+        if line.startswith("keima "):
+            assert not unknown_options(shlex.split(line.partition(" >")[0])), line
