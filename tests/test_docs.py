@@ -147,6 +147,15 @@ def test_contributors_find_files_for_every_change(row):
                 waiting.append(word)
 
 
+def test_files_have_the_names_of_the_architecture():
+    """``NAME (FILE)``, ``NAME in FILE`` and ``NAME of FILE``, where a file of the engine stands without its ending."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    pairs = re.findall(r"`(\w+)`\s(?:\(|in\s|of\s)`(?:engine/)?([\w/]+)(?:\.py)?`", page)
+    assert len(pairs) > 20
+    for name, file in pairs:
+        assert re.search(rf"\b{name}\b", (ROOT / "engine" / f"{file}.py").read_text(encoding="utf-8")), (name, file)
+
+
 def test_one_reading_route_stands_in_three_places():
     """The files it names, in its order."""
 
