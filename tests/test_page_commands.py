@@ -59,7 +59,7 @@ SMALL = {
     "keima train reinforce": "--updates 2 --games 2 --check-every 2 --check-games 2 --threads 1",
     "keima train value": "--steps 4 --batch 4 --threads 1",
     "keima zero --size 19": "--dry-run",
-    "keima zero": "--minutes 0.2 --blocks 1 --channels 8 --threads 1",
+    "keima zero": "--minutes 0.1 --threads 1",
     "python -m bench.reliability --quick": "counts --jobs 1",
     "python -m bench.reliability": "--quick --jobs 1 -k 'count or rollouts-1-'",
     "python -m bench.strength.arena": "--visits 2 --games 2 --processes 1",
@@ -185,6 +185,9 @@ def test_the_commands_of_a_page_run(page, given, environment, tmp_path):
             copy(path, tmp_path / path.name)
     if page.name == "review.md":
         shutil.copytree(given / "games-review", tmp_path / "games")
+    if page.name == "networks.md":
+        (tmp_path / "runs" / "mine").mkdir(parents=True, exist_ok=True)
+        shutil.copy(given / "FILE", tmp_path / "runs" / "mine" / "network.safetensors")
     for block in blocks_of(page):
         if page.name == "zero.md":
             shutil.rmtree(tmp_path / "runs", ignore_errors=True)
