@@ -40,6 +40,7 @@ EXCHANGED = {
     r"--rollouts 500": "--rollouts 2",
     r"--time 10\+": "--time 1+",
     r"--network NAME": "--network keima-resnet",
+    r"leelaz --gtp": "leelaz --cpu-only --noponder --playouts 2 --gtp",
     r"katago gtp -config 400-visits.cfg": "keima gtp --visits 4",
     r"runs/a-gnugo runs/b-gnugo runs/a-b": "runs/gnugo-9x9",
 }
