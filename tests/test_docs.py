@@ -31,11 +31,20 @@ def test_every_path_that_a_page_names_exists(page):
     assert not missing
 
 
+def headings(page):
+    """Anchors of a page's headings."""
+    found = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
-    local = [link.partition("#")[0] for link in links if "://" not in link and not link.startswith("#")]
-    assert not [link for link in local if not (page.parent / link).exists()]
+    for link in (link for link in links if "://" not in link):
+        file, _, heading = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), link
+        assert not heading or heading in headings(target), link
 
 
 def test_every_page_and_example_is_reached_from_the_readme():
@@ -95,14 +104,56 @@ def test_the_steps_of_the_search_are_called_what_the_page_calls_them():
     assert len(steps) == 7 and all(f"def {step}(" in worker for step in steps)
 
 
-def test_contributors_find_files_for_every_change():
-    """Each row names a file to begin with, and each of its tests."""
+def rows_of_contributing():
+    """The rows of its tables: what to change, where to begin, what else, and tests."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) >= 20
-    for what, edit, _, tests in rows:
-        assert re.search(r"`[\w./]+(\.py|/|\.toml)`", edit), what
-        assert "`tests/" in tests, what
+    return [line[2:-2].split(" | ") for line in text.splitlines() if re.match(r"\| (?!to change or add)", line)]
+
+
+ROWS = rows_of_contributing()
+FILE = re.compile(r"[\w./-]+(\.\w+|/)")
+NAME = re.compile(r"([A-Za-z_][\w.]*?)(\.\.\.)?")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_contributors_find_files_for_every_change(row):
+    """Short rows; each begins with a file and names its tests; the files exist and have the names.
+
+    A file without a folder lies in the folder of the file before it. ``FILE: NAME, NAME`` and ``NAME in FILE`` are
+    names that a file has.
+    """
+    _, edit, more, tests = row
+    assert len(" | ".join(row)) <= 360
+    assert FILE.search(edit) and "`tests/" in tests
+    folder = file = None
+    waiting, expects_names = [], False
+    for between, word in re.findall(r"([^`]*)`([^`]*)`", f"{edit}; {more}; {tests}"):
+        if ";" in between:
+            waiting, expects_names = [], False
+        if FILE.fullmatch(word) and not word.startswith("."):
+            file = ROOT / word if word.split("/")[0] in FOLDERS else folder / word
+            assert file.exists(), word
+            folder = file if file.is_dir() else file.parent
+            expects_names = False
+            if between.endswith(" in ") and file.is_file():
+                assert not [name for name in waiting if name not in file.read_text(encoding="utf-8")], word
+            waiting = []
+        elif NAME.fullmatch(word):
+            expects_names |= between.startswith(":")
+            if expects_names and file.is_file():
+                text = file.read_text(encoding="utf-8")
+                assert all(part in text for part in NAME.fullmatch(word)[1].split(".")), f"{word} in {file}"
+            else:
+                waiting.append(word)
+
+
+def test_files_have_the_names_of_the_architecture():
+    """``NAME (FILE)``, ``NAME in FILE`` and ``NAME of FILE``, where a file of the engine stands without its ending."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    pairs = re.findall(r"`(\w+)`\s(?:\(|in\s|of\s)`(?:engine/)?([\w/]+)(?:\.py)?`", page)
+    assert len(pairs) > 20
+    for name, file in pairs:
+        assert re.search(rf"\b{name}\b", (ROOT / "engine" / f"{file}.py").read_text(encoding="utf-8")), (name, file)
 
 
 def test_one_reading_route_stands_in_three_places():

@@ -11,9 +11,9 @@
 6. :meth:`Worker._collect`: wait for the oldest batch; copy its results, turn logits into priors
 7. :meth:`Worker._back_up`: lock; expand, back up, unmark the paths; unlock
 
-Steps 1 to 5 are repeated while a batch is free, then steps 6 and 7 follow for the oldest one. Each step is one kernel
-call for the whole batch: Python never touches a leaf. Batches end in the order they began, so a single worker grows the
-same tree every time.
+Steps 1 to 5 are repeated while a batch is free, then steps 6 and 7 follow for the oldest one. Kernels work on the whole
+batch: Python touches no leaf, except finished games under territory rules. Batches end in the order they began, so a
+single worker grows the same tree every time.
 
 A leaf's way to the network and back, in the order of calls; each file is read once:
 
