@@ -1,4 +1,4 @@
-"""Filters of games to train on; each counts the games that it removes."""
+"""Filters of training games; each counts the games that it removes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,42 +13,42 @@ from engine.records.sgf_values import rank_text, read_day, read_rank
 
 @dataclass(frozen=True)
 class Filters(Checked):
-    """What a game must be to stay. Ranks, dates and komi that are unknown do not pass where a limit is set."""
+    """Requirements that games must meet. An unknown rank, date or komi fails a filter that limits it."""
 
     sizes: tuple[int, ...] = option(
         (19,), "board size to keep; may be given several times", flag="size", low=MIN_SIZE, high=MAX_SIZE
     )
     """empty = all"""
     max_handicap: int = option(0, "handicap stones; 0 = even games only", low=0, high=255)
-    setups: bool = option(False, "keep games that begin neither even nor with a handicap, from any position")
+    setups: bool = option(False, "keep games that begin from an arbitrary position, neither even nor with a handicap")
     results: str = option(
         "decided", "decided: with a winner; finished: won by counting or resignation, not on time or by forfeit",
         choices=("any", "decided", "finished"),
     )  # fmt: skip
-    min_moves: int = option(1, "shorter games go", low=1, high=MAX_MOVES)
-    max_moves: int = option(MAX_MOVES, "longer games go", low=1, high=MAX_MOVES)
+    min_moves: int = option(1, "fewest moves of a game", low=1, high=MAX_MOVES)
+    max_moves: int = option(MAX_MOVES, "most moves of a game", low=1, high=MAX_MOVES)
     min_rank: int = option(
-        0, "both players at least: 3k, 6d, 1p; professionals rank above all dan", read=read_rank, unit="RANK"
+        0, "lowest rank of both players: 3k, 6d, 1p; professionals rank above all dan", read=read_rank, unit="RANK"
     )
     """as in ``Games.rank_black``; 0 = any"""
     date_from: int = option(0, "first date: 2016, 2016-12 or 2016-12-29", flag="from", read=read_day, unit="DATE")
-    """yyyymmdd with zeros for what is open; 0 = any"""
-    date_to: int = option(0, "last date, included", flag="to", read=read_day, unit="DATE")
-    """the same; open parts count to their end"""
+    """yyyymmdd, zeros for omitted parts; 0 = any"""
+    date_to: int = option(0, "last date, inclusive", flag="to", read=read_day, unit="DATE")
+    """the same; omitted parts include the whole month or year"""
     komi: tuple[float, float] | None = None
     """least and greatest; None = any"""
 
     def __post_init__(self) -> None:
         check(self)
         if self.min_moves > self.max_moves:
-            raise ValueError(f"at least {self.min_moves} and at most {self.max_moves} moves, no game has both")
+            raise ValueError(f"no game has at least {self.min_moves} and at most {self.max_moves} moves")
         if self.date_from and self.date_to and self.date_from > _last_day(self.date_to):
-            raise ValueError(f"dates from {self.date_from} to {self.date_to}, no game has both")
+            raise ValueError(f"no date is in the range from {self.date_from} to {self.date_to}")
         if self.komi and not self.komi[0] <= self.komi[1]:
-            raise ValueError(f"komi from {self.komi[0]:g} to {self.komi[1]:g}, no game has both")
+            raise ValueError(f"no komi is in the range from {self.komi[0]:g} to {self.komi[1]:g}")
 
     def apply(self, games: Games) -> tuple[np.ndarray, dict[str, int]]:
-        """Which games stay (bool[G]), and how many of those still there each filter removed, in their order."""
+        """The games that pass all filters (bool[G]), and the number that each filter, in order, removed."""
         keep, removed = np.ones(len(games.size), bool), {}
         for name, passes in self._tests(games):
             removed[name] = int((keep & ~passes).sum())
@@ -56,7 +56,7 @@ class Filters(Checked):
         return keep, removed
 
     def _tests(self, games: Games) -> Iterator[tuple[str, np.ndarray]]:
-        """Name and outcome (bool[G]) of every filter that is set."""
+        """Name and result (bool[G], True = passes) of every active filter."""
         length = np.diff(games.offsets)
         is_even = games.starts_even()
         has_stones = np.diff(games.setup_offsets) > 0
@@ -90,5 +90,5 @@ class Filters(Checked):
 
 
 def _last_day(date: int) -> int:
-    """The date with open parts at their end, or beyond."""
+    """The date with omitted parts replaced by their last value, or a larger one."""
     return date + (9999 if date % 10000 == 0 else 99 if date % 100 == 0 else 0)

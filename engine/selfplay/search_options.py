@@ -1,4 +1,4 @@
-"""How self-play by search is done: its options, each with its source, and what they make of a game's number.
+"""Options of self-play by search, each with its source, and the initial state of its games.
 
 Sources: AGZ = Silver et al., "Mastering the game of Go without human knowledge", 2017, Methods; KG = Wu, "Accelerating
 Self-Play Learning in Go", 2019 (arXiv 1902.10565), with KataGo's ``selfplay1_maxsize9.cfg`` for small boards; Gumbel =
@@ -13,93 +13,102 @@ from engine.config.declaration import Checked, option
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.go.position import apply_rules, new_position
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS, SCORING_TERRITORY, twice_komi
-from engine.records.games import MAX_MOVES
 from engine.search.choosing import CONCENTRATION
 from engine.selfplay.game_distribution import unit_of
 from engine.selfplay.games import Setups
-from engine.selfplay.plan import move_limit
+from engine.selfplay.plan import move_limit, resignation_threshold
 from engine.selfplay.table import GameConfig
 
 PLAYED_OUT, EARLY_MOVES, KOMI = 21, 22, 23
-"""Streams of random numbers by game; that of the komi is the first of three"""
+"""Streams of random numbers; the komi uses three from its own on"""
 MOST_KOMI = 150.0
 
 
 @dataclass(frozen=True)
 class SearchPlayOptions(Checked):
-    """How games of self-play are searched, begin and end."""
+    """Options of self-play games and their searches."""
 
     heading = "Self-play"
-    size: int = option(9, "of the board", low=MIN_SIZE, high=MAX_SIZE)
+    size: int = option(9, "board size", low=MIN_SIZE, high=MAX_SIZE)
     rules: str = option(
-        "tromp-taylor", "of the game (AGZ); dead stones are not agreed on, so no territory",
+        "tromp-taylor", "rules (AGZ); only those with area scoring, since players cannot agree on dead stones",
         choices=tuple(name for name, rules in RULE_SETS.items() if rules.scoring != SCORING_TERRITORY),
     )  # fmt: skip
-    visits: int = option(64, "of a full search, a kept subtree's among them; it gives a row", low=2, high=30000)
-    fast_visits: int = option(12, "of any other search, which only finds a move (KG 3.1)", low=1, high=30000)
-    full_share: float = option(0.25, "share of the searches that are full: playout caps (KG 3.1)", low=0.0, high=1.0)
+    visits: int = option(
+        64, "visits of a full search, including a reused subtree's; full searches give rows", low=2, high=30000
+    )
+    fast_visits: int = option(12, "visits of a fast search, which only finds a move (KG 3.1)", low=1, high=30000)
+    full_share: float = option(0.25, "share of full searches, by playout cap randomisation (KG 3.1)", low=0.0, high=1.0)
     decided_share: float = option(
-        0.25, "--full-share is multiplied by this while a game is decided: its values are beyond 0.9, --resign-count "
-        "of either side in a row (after KG)", low=0.0, high=1.0,
+        0.25, "factor of --full-share in a decided game, in which the last --resign-count values of both sides are "
+        "beyond 0.9 (after KG)", low=0.0, high=1.0,
     )  # fmt: skip
     c_puct: float = option(1.1, "exploration constant of PUCT (KG)", low=0.0, high=20.0)
     fpu_reduction: float = option(
-        0.2, "how far below its parent an unvisited move is valued below the root (KG)", low=0.0, high=2.0
-    )
-    score_utility: float = option(
-        0.2, "most that a lead in points, beyond the root's, adds to a move's value in PUCT, if the network has scores "
-        "(KG F)", low=0.0, high=1.0,
+        0.2, "first-play urgency: value of an unvisited move below its parent's, except at the root (KG)",
+        low=0.0, high=2.0,
     )  # fmt: skip
-    noise: float = option(0.25, "share of Dirichlet noise in a full PUCT search's root priors (AGZ)", low=0.0, high=1.0)
-    concentration: float = option(
-        CONCENTRATION, "sum of the noise's parameters: 0.03 a point of 19x19 (AGZ, KG)", low=1e-3, high=1e4
+    score_utility: float = option(
+        0.2, "largest contribution of the score, relative to the root's, to a move's value in PUCT, if the network has "
+        "a score head (KG F)", low=0.0, high=1.0,
+    )  # fmt: skip
+    noise: float = option(
+        0.25, "share of Dirichlet noise in the root priors of full PUCT searches (AGZ)", low=0.0, high=1.0
     )
-    policy_temperature: float = option(
-        1.1, "a full search's root priors are raised to 1 / this, so that a policy does not sharpen itself without end "
+    concentration: float = option(
+        CONCENTRATION, "total concentration of the Dirichlet noise: 0.03 a point of 19x19 (AGZ, KG)", low=1e-3, high=1e4
+    )
+    target_temperature: float = option(
+        1.1, "softmax temperature of the root priors of full searches, which keeps the policy from sharpening itself "
         "(KG: 1.25 at first, then 1.1)", low=0.1, high=10.0,
     )  # fmt: skip
     forced: float = option(
-        2.0, "in a full PUCT search a visited root move gets sqrt(this * prior * visits) visits, pruned from the "
-        "target (KG 3.2); 0 = none",
+        2.0, "forced playouts: a visited root move of a full PUCT search gets at least sqrt(this * prior * visits) "
+        "visits, pruned from the target (KG 3.2); 0 = none",
         low=0.0, high=100.0,
     )  # fmt: skip
     temperature: float = option(
-        0.8, "moves are drawn by visits ** (1 / this) at first (KG); Gumbel's variables are multiplied by it",
-        low=0.05, high=10.0,
+        0.8, "initial temperature of moves, which are drawn by visits ** (1 / temperature) (KG); also the scale of "
+        "Gumbel variables", low=0.05, high=10.0,
     )  # fmt: skip
-    final_temperature: float = option(0.2, "and by this late in the game (KG)", low=0.05, high=10.0)
-    half_life: float = option(0.0, "moves that halve the difference; 0 = the board's width (KG)", low=0.0, high=1000.0)
+    final_temperature: float = option(0.2, "temperature of moves late in the game (KG)", low=0.05, high=10.0)
+    half_life: float = option(
+        0.0, "moves in which the temperature halves its distance to the final one; 0 = the board's width (KG)",
+        low=0.0, high=1000.0,
+    )  # fmt: skip
     early_share: float = option(
-        0.04, "the policy alone draws the first moves: mean number as a share of the points (KG D)", low=0.0, high=1.0
-    )
+        0.04, "mean number of first moves drawn from the policy without search, per point of the board (KG D)",
+        low=0.0, high=1.0,
+    )  # fmt: skip
     sensible: float = option(
-        0.0, "moves, as a share of the points, before which no side passes, fills an own eye or commits suicide while "
-        "there is another move; random networks pass early otherwise, and teach it (Minigo, pull request 928)",
+        0.0, "number of first moves, per point of the board, without passes, suicide or filling own eyes while another "
+        "move is left; otherwise random networks pass early and learn to (Minigo, pull request 928)",
         low=0.0, high=2.0,
     )  # fmt: skip
     komi: float = option(7.0, "mean komi", low=-MOST_KOMI, high=MOST_KOMI, unit="points")
-    komi_sd: float = option(1.0, "its standard deviation (KG D)", low=0.0, high=100.0, unit="points")
-    wide_komi_share: float = option(0.06, "share of the games whose komi is spread widely (KG D)", low=0.0, high=1.0)
-    wide_komi_sd: float = option(12.0, "its standard deviation there (KG D)", low=0.0, high=100.0, unit="points")
-    resign: float = option(0.0, "win rate below which a game is hopeless (AGZ); 0 = none is (KG)", low=0.0, high=0.5)
-    resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1, high=8)
+    komi_sd: float = option(1.0, "standard deviation of the komi (KG D)", low=0.0, high=100.0, unit="points")
+    wide_komi_share: float = option(0.06, "share of games with a widely spread komi (KG D)", low=0.0, high=1.0)
+    wide_komi_sd: float = option(
+        12.0, "standard deviation of the widely spread komi (KG D)", low=0.0, high=100.0, unit="points"
+    )
+    resign: float = option(0.0, "win rate below which a move is hopeless (AGZ); 0 = never (KG)", low=0.0, high=0.5)
+    resign_count: int = option(3, "consecutive hopeless moves of a colour after which it resigns", low=1, high=8)
     played_out: float = option(
-        0.1, "share of the games that go on all the same, to count wrong resignations (AGZ)", low=0.0, high=1.0
+        0.1, "share of games played out in spite of --resign, to count wrong resignations (AGZ)", low=0.0, high=1.0
     )
     surprise_weight: float = option(
-        0.5, "share of a game's weight that goes to rows by how far target and prior differ (KG)", low=0.0, high=1.0
+        0.5, "share of sampling weight by policy surprise, the divergence of target from prior (KG)", low=0.0, high=1.0
     )
-    keep_tree: bool = option(True, "the next search of a game goes on with its part of the tree (AGZ)")
+    keep_tree: bool = option(True, "reuse the subtree of the move played in the next search (AGZ)")
     candidates: int = option(
-        0, "moves that sequential halving begins with in a full search, instead of PUCT (Gumbel: 16); 0 = PUCT",
-        low=0, high=1024,
-    )  # fmt: skip
+        0, "initial moves of sequential halving in full searches (Gumbel: 16); 0 = PUCT", low=0, high=1024
+    )
     sigma_scale: float = option(
-        0.5, "c_scale of Gumbel; with 1, as published, one visit is too noisy, and 0.1 hardly sharpens a policy",
-        low=0.0, high=100.0,
+        0.5, "c_scale of Gumbel search; at the published 1 single visits are too noisy, and 0.1 hardly sharpens a "
+        "policy", low=0.0, high=100.0,
     )  # fmt: skip
-    limit: int = option(0, "moves after which a game is broken off and counted; 0 = twice the points", low=0)
-    seed: int = option(1, "of all that is drawn", low=0, high=2**62)
+    limit: int = option(0, "move limit, at which a game ends and is scored; 0 = twice the points", low=0)
+    seed: int = option(1, "random seed", low=0, high=2**62)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,24 +118,24 @@ class SearchPlayOptions(Checked):
 
     @property
     def most_moves(self) -> int:
-        """Moves after which a game is broken off."""
-        return min(self.limit, MAX_MOVES) if self.limit else move_limit(self.size)
+        """The move limit of a game."""
+        return move_limit(self.size, self.limit)
 
     def config(self) -> GameConfig:
-        """The same as the kernels read it."""
+        """The options as kernels read them."""
         same = {name: getattr(self, name) for name in GameConfig._fields if hasattr(self, name)}
         return GameConfig(**same | {
             "limit": self.most_moves,
             "half_life": self.half_life or float(self.size),
-            "resign_below": 2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
+            "resign_below": resignation_threshold(self.resign),
             "sensible_moves": round(self.sensible * self.size**2),
         })  # fmt: skip
 
     def set_up(self, numbers: np.ndarray) -> Setups:
-        """How the games of some numbers (int64[K]) begin: a function of the seed and each number alone.
+        """Initial state of the games of some numbers (int64[K]), a function of the seed and each number alone.
 
-        The komi is drawn from a normal distribution and rounded to half points, the number of early moves from an
-        exponential one and rounded down.
+        The komi is normally distributed and rounded to half points, the number of early moves exponentially distributed
+        and rounded down.
         """
         position = new_position(MIN_SIZE)
         apply_rules(position, RULE_SETS[self.rules], 0.0)

@@ -32,8 +32,7 @@ from engine.selfplay.game_distribution import (
     read_temperature,
 )
 from engine.selfplay.games import batches_for
-from engine.selfplay.label_job import LabelJob
-from engine.selfplay.label_options import LabelOptions
+from engine.selfplay.label_job import LabelJob, LabelOptions
 from engine.selfplay.labelling import GAMES, Labelling, check_out
 from engine.selfplay.plan import BulkOptions, OpenedPlan, Plan
 from engine.selfplay.reached import ReachedPlan
@@ -135,7 +134,7 @@ def bulk_options(at_once: Mapping[str, int], what: str) -> Decorator:
 
 
 def share(metavar: str, read: Callable[[str], Any], *default: str, text: str, usual: str = "") -> dict[str, Any]:
-    """The settings of an option ``WHAT=SHARE``, which is repeatable; a missing share is 1.
+    """The settings of an option ``VALUE=SHARE``, which is repeatable; a missing share is 1.
 
     Args:
         usual: the default in words; empty = as given.

@@ -205,7 +205,7 @@ def _train(
         validate = _validation(spec, validation, label_validation, data, chosen)
         measure = Measure(validate, LABEL_GOAL if label_validation else kind.goal)
         trainer = Trainer(model, spec, data, measure, options, out, chosen, record)
-        console.print(trainer.shards.said, highlight=False)
+        console.print(trainer.shards.description, highlight=False)
         with bar(console) as progress:
             trainer.run(Display(progress, progress.add_task("training", total=options.steps)))
 
@@ -391,7 +391,7 @@ def reinforce_command(
                 raise ValueError(f"network {loaded.spec.name} has no value to use as a baseline")
             known = loaded, identity(path, loaded.spec.name)
         run = Reinforce(start, identity(start, start.stem), options, out, chosen, known, threads, ranks)
-        console.print(run.learner.said, highlight=False)
+        console.print(run.learner.shards.description, highlight=False)
         columns = (MofNCompleteColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn())
         with bar(console, *columns) as progress:
             task = progress.add_task("updates", total=options.updates, completed=run.learner.step, note="")

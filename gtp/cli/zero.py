@@ -22,7 +22,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from engine.config import TrainOptions
-from engine.config.declaration import sections
+from engine.config.declaration import key_of, sections
 from engine.features.encoder import KEIMA
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.nets.on_device import choose_device
@@ -64,6 +64,8 @@ SHOWN = {
     *("rules", "visits", "full_share", "komi", "seed", "rate"),
 }
 """Settings whose options the help lists; the command line takes the others too"""
+RENAMED = {"policy_temperature": "target_temperature"}
+"""Settings by their names in earlier versions"""
 MINUTES_HELP = "minutes after which the run stops; 0 = never"
 RECIPE_HELP = "TOML file of settings that override the recipe of the board size"
 DRY_RUN_HELP = "print the whole recipe of the run, each setting with its meaning, and end"
@@ -78,15 +80,17 @@ LINES_S = 30.0
 
 
 def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: the options of the settings; those in :data:`RECIPE_ONLY` are refused with a hint."""
+    """Decorator: the options of the settings; those in :data:`RECIPE_ONLY` and old names are refused with a hint."""
     for kind in (TrainOptions, SearchPlayOptions, ZeroOptions, NetworkShape):
         names = {item.name for item in KNOWN[kind]} - RECIPE_ONLY - {"size", "reply"}
         function = options_of(kind, *names, hidden=names - SHOWN)(function)
-    return refusing(sorted(RECIPE_ONLY), _moved)(function)
+    return refusing([*sorted(RECIPE_ONLY), *RENAMED], _moved)(function)
 
 
 def _moved(name: str) -> str:
-    """How to set what is no option any more."""
+    """The message about an option of earlier versions."""
+    if new := RENAMED.get(name.replace("-", "_")):
+        return f"--{name} was renamed: use --{key_of(new)}"
     return f"--{name} is a setting of the recipe: write {name} = VALUE into a file for --recipe (--dry-run prints one)"
 
 
@@ -124,7 +128,7 @@ def zero(
         chosen = {name for name in rest if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
         if start and (wrong := [name for name in SHAPE if name in chosen]):
             raise ValueError(f"--start has a shape of its own: leave out --{wrong[0]}")
-        given = read_settings(recipe, RECIPE) if recipe else {}
+        given = read_settings(recipe, RECIPE, RENAMED) if recipe else {}
         given = {name: value for name, value in given.items() if not start or name not in SHAPE}
         size = size or given.get("size") or (before["options"]["size"] if before else 9)
         config = config_of(size, given | {name: rest[name] for name in chosen}, before)
@@ -168,7 +172,8 @@ def config_of(size: int, given: dict[str, Any], before: dict[str, Any]) -> ZeroC
     Raises:
         ValueError: they contradict each other; one line.
     """
-    known = {name: value for group in before.get("settings", {}).values() for name, value in group.items()}
+    groups = before.get("settings", {}).values()
+    known = {RENAMED.get(name, name): value for group in groups for name, value in group.items()}
     values = (known | before["shape"] if before else recipe_for(size)) | given | {"size": size}
     shape = {name: values[name] for name in before.get("shape", SHAPE)}
     train = {name: value for name, value in values.items() if name in LEARNING} | CONSTANT
@@ -197,7 +202,7 @@ def _run(
         say(
             console, f"{out}: turn {run.turn.number}, network {run.turn.network}, {run.seconds / 60:.0f} minutes so far"
         )
-        say(console, run.learner.shards.said)
+        say(console, run.learner.shards.description)
         with StopOnSignal(run.stop):
             run.run(turns)
         shown.status = "stopped; the same command resumes"
