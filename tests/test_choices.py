@@ -11,7 +11,7 @@ from engine.records.filters import Filters
 from engine.records.shards import BuildOptions
 from engine.search.choosing import best_first
 from engine.search.tuning import new_tuning, resolved, root_symmetries
-from engine.selfplay.label_options import LabelOptions
+from engine.selfplay.label_job import LabelOptions
 from engine.train.learner import learning_rate, new_optimizer
 from engine.train.losses import combined_loss
 from tests.train.made import made_games
@@ -21,7 +21,7 @@ UNKNOWN = "only-declared"
 
 
 def value_loss(options):
-    targets = {"value": torch.tensor([1.0]), "value_weight": torch.tensor([1.0])}
+    targets = {"value": torch.tensor([1.0]), "value_known": torch.tensor([1.0])}
     combined_loss(RawHeads(value=torch.tensor([0.3])), targets, options)
 
 

@@ -36,7 +36,7 @@ from engine.rollout.model import load_patterns, rollout_tables
 from engine.train.curves import Curves
 from engine.train.dataset import Material, Mixture
 from engine.train.state import read_state
-from engine.train.window import WindowBatches
+from engine.train.turns import WindowBatches
 from gtp.cli.settings import read_settings, write_settings
 
 FILES, BLOCK = 1000, 50

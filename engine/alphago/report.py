@@ -1,6 +1,6 @@
-"""The report of a plan: ``report.json``, a page that needs nothing else, and the settings of the player that it made.
+"""The report of a run: ``report.json``, a self-contained page, and the settings file of the resulting player.
 
-A stage that has not been run leaves its part out. Start at :func:`write_report`.
+Results of stages that have not been run are left out. Start at :func:`write_report`.
 """
 
 import json
@@ -25,23 +25,23 @@ from engine.train.curves import Series, series_of
 REPORT, PAGE, PLAYER = "report.json", "report.html", "player.toml"
 LAST_QUARTER = 0.75
 FIGURE_2B = ("uniform", "rollout", "sl", "rl", "network", "constant")
-"""Whose errors are drawn by moves played"""
+"""Curves of errors by moves played"""
 Row = tuple[str, str, str]
-"""What, the paper's figure, ours"""
+"""Description, the paper's result, ours"""
 
 
 def write_report(plan: Plan, seconds: dict[str, float]) -> None:
-    """Write ``report.json``, ``report.html`` and, once all its parts are there, ``player.toml``.
+    """Write ``report.json``, ``report.html`` and, once all its networks and policies exist, ``player.toml``.
 
     Args:
-        seconds: of each stage.
+        seconds: durations by stage.
     Raises:
-        ValueError, OSError: a file of a stage cannot be read, or these not be written.
+        ValueError, OSError: a file of a stage cannot be read, or a report not be written.
     """
     report = report_of(plan, seconds)
     files = {REPORT: json.dumps(report, indent=1) + "\n", PAGE: page_of(plan, report)}
     if all((plan.out / name).exists() for name in (SL, VALUE, *PATTERNS)):
-        # Paths begin at the file's folder.
+        # Paths are relative to the file's folder.
         files[PLAYER] = (
             f"# AlphaGo as made by keima alphago, for {plan.preset.size}x{plan.preset.size}\n"
             f'weights = "{SL}+{VALUE}"\npatterns = "{"+".join(PATTERNS)}"\nrollout-weight = 0.5\n'
@@ -53,12 +53,12 @@ def write_report(plan: Plan, seconds: dict[str, float]) -> None:
 
 
 def report_of(plan: Plan, seconds: dict[str, float]) -> dict[str, Any]:
-    """All results so far, by name; JSON values.
+    """All results so far by name, as JSON values.
 
     Args:
-        seconds: of each stage.
+        seconds: durations by stage.
     Raises:
-        ValueError: a file of a stage is damaged; one line naming it.
+        ValueError: a file of a stage is damaged; one line.
         OSError: a file cannot be read.
     """
     out, preset = plan.out, plan.preset
@@ -91,15 +91,15 @@ def report_of(plan: Plan, seconds: dict[str, float]) -> dict[str, Any]:
 
 
 def _known(**values: Any) -> dict[str, Any]:
-    """Values that are not empty."""
+    """The values that are not empty."""
     return {name: value for name, value in values.items() if value}
 
 
 def _json(path: Path) -> Any:
-    """What a file holds; None if there is no such file.
+    """The content of a JSON file; None if there is no such file.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: the file is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
@@ -108,10 +108,10 @@ def _json(path: Path) -> Any:
 
 
 def counted(won: int, lost: int, drawn: int, games: int = 0) -> dict[str, Any]:
-    """Results of different games as the report has them.
+    """Results of games as an entry of the report, without duplicate games.
 
     Args:
-        games: those that were played, the ones that repeat another included; 0 = no more than these.
+        games: number of games played, including duplicates; 0 = there were none.
     """
     rate, *interval = win_rate(won, lost, drawn)
     games = games or won + lost + drawn
@@ -119,8 +119,7 @@ def counted(won: int, lost: int, drawn: int, games: int = 0) -> dict[str, Any]:
 
 
 def outcomes_of(folder: Path) -> dict[str, Any] | None:
-    """Games of two networks in bulk, won or lost by the first one; None if there are none. A repeated game counts
-    once."""
+    """Results of the first network in bulk games of two; None without games. Duplicate games count once."""
     shards = list(every_shard_file(folder)) if folder.is_dir() else []
     if not shards:
         return None
@@ -134,7 +133,7 @@ def outcomes_of(folder: Path) -> dict[str, Any] | None:
 
 
 def _supervised(curves: Series) -> dict[str, Any]:
-    """The last metrics of supervised learning, and how far its loss still fell."""
+    """The final metrics of supervised learning, and the fall of its loss over the last quarter."""
     entropy = curves.get("validation/cross_entropy", [])
     found = {name: curves[f"validation/{name}"][-1][1] for name in ("top1", "cross_entropy") if entropy}
     if len(entropy) > 1:
@@ -145,15 +144,15 @@ def _supervised(curves: Series) -> dict[str, Any]:
 
 
 def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
-    """Errors (z - v)^2 of a value network at the step that was chosen, and how many positions it learnt from. The
-    evaluation has its error on other positions, the report's ``test``."""
+    """Errors (z - v)^2 of a value network at the selected step, and the number of its training positions; the error on
+    ``test`` positions comes from the evaluation."""
     curves = series_of(folder / "curves.csv")
     tested, trained = (curves.get(f"validation/{key}value_mse", []) for key in ("", "seen/"))
     if not tested:
         return None
     step, error = min(tested, key=lambda point: point[1])
     found = {"step": int(step), "selection": error, "training": dict(trained).get(step)}
-    # A shard at a time: all positions of a run are gigabytes.
+    # One shard at a time: all positions of a run take gigabytes.
     parts = map(read_games, every_shard_file(training) if training.is_dir() else ())
     if positions := sum(int((games.position >= 0).sum()) or len(games.moves) for games in parts):
         found["positions"] = positions
@@ -161,7 +160,7 @@ def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
 
 
 def _ablation(folder: Path) -> dict[str, Any]:
-    """Elo of the players with 95% intervals, the weakest at 0, and the results of the pairs; empty without games."""
+    """Elo of the players with 95% intervals (the weakest = 0), and results of the pairs; empty without games."""
     wins: dict[tuple[str, str], float] = {}
     pairs: dict[str, Any] = {}
     for path in sorted(folder.glob("*/summary.json")):
@@ -186,22 +185,22 @@ def _ablation(folder: Path) -> dict[str, Any]:
 
 
 def rows_of(report: dict[str, Any]) -> Iterator[Row]:
-    """The table of a report beside the paper; what a stage has not said stays empty."""
+    """The rows of the report's table beside the paper's results; missing results are empty."""
     sl, value = report.get("sl", {}), report.get("value", {})
     filters = f"{report['filters']}; value network {report.get('value_filters', report['filters'])}"
     yield "Board, filters of a layer", "19x19, 192", f"{report['size']}x{report['size']}, {filters}"
     games = report.get("games", {})
-    yield "Positions that the SL policy learnt from", "28.4 million", _number(games.get("positions"))
-    yield "SL policy: held-out moves that are its first choice", "55.4%", _percent(sl.get("top1"))
+    yield "SL policy: training positions", "28.4 million", _number(games.get("positions"))
+    yield "SL policy: accuracy on held-out moves", "55.4%", _percent(sl.get("top1"))
     yield "SL policy: held-out cross-entropy, nats", "", _plain(sl.get("cross_entropy"))
-    yield "the same: fall over the last quarter of the run", "", _plain(sl.get("fall_over_last_quarter"))
+    yield "SL policy: fall of it over the last quarter of the run", "", _plain(sl.get("fall_over_last_quarter"))
     yield "SL policy against the shipped network's policy", "", _won(sl.get("over_shipped_policy"))
     yield "SL policy alone against GNU Go level 10", "", _won(sl.get("over_gnugo"))
     for kind, paper in (("rollout", "24.2%"), ("tree", "")):
-        yield f"{kind.capitalize()} policy: first choices", paper, _percent(report.get("patterns", {}).get(kind))
+        yield f"{kind.capitalize()} policy: accuracy", paper, _percent(report.get("patterns", {}).get(kind))
     yield "RL policy against the SL policy, both sampling", "more than 80%", _won(report.get("rl_over_sl"))
-    yield "the same, both greedy after some drawn moves", "", _won(report.get("rl_over_sl_greedy"))
-    # The paper's errors seem to be half of (z - v)^2: its Figure 2b begins near 0.5 where the board is empty.
+    yield "RL policy against the SL policy, both greedy after drawn moves", "", _won(report.get("rl_over_sl_greedy"))
+    # The paper's errors seem to be half of (z - v)^2: its Figure 2b begins near 0.5 on the empty board.
     for kind, words, paper in (
         ("one_a_game", "one position a game", "0.226, 0.234"), ("whole_games", "whole games", "0.19, 0.37"),
     ):  # fmt: skip
@@ -226,7 +225,7 @@ def page_of(plan: Plan, report: dict[str, Any]) -> str:
 
 
 def _charts(plan: Plan, report: dict[str, Any]) -> Iterator[str]:
-    """Everything that is drawn."""
+    """The charts of the page."""
     sl, rl = series_of(plan.out / "sl" / "curves.csv"), series_of(plan.out / "rl" / "curves.csv")
     held_out = {"training": sl.get("train/policy", []), "held out": sl.get("validation/cross_entropy", [])}
     yield line_chart("SL policy: cross-entropy, nats", held_out, "step")
@@ -265,7 +264,7 @@ def _number(value: int | None) -> str:
 
 
 def _won(found: dict[str, Any] | None) -> str:
-    """Results of games in a cell."""
+    """Results of games as a cell of the table."""
     if not found:
         return ""
     low, high = found["interval"]

@@ -1,9 +1,9 @@
-"""The loop of ``keima alphago``: commands run as child processes, and what has ended is not run again.
+"""The loop of ``keima alphago``: runs commands as child processes, each once.
 
-``OUT/alphago.json`` lists the commands that have ended and how long they took, by :meth:`Plan.key`. A command that is
-not among them, or whose product is gone, is run; so are all commands after it, which resume, or say in one line why
-they cannot. The record also has the key of each command that was begun, and checksums of the files that its text names,
-until the folder of its product is deleted. Start at :meth:`Run.run`.
+``OUT/alphago.json`` lists the finished commands and their durations, by :meth:`Plan.key`. A command that is not listed,
+or whose product is missing, is run, and so are all commands after it, which resume or explain in one line why they
+cannot. For each command that was begun the record also has its key and the checksums of the files in its text, until
+the folder of its product is deleted. Start at :meth:`Run.run`.
 """
 
 import json
@@ -26,7 +26,7 @@ from engine.system.run_folder import refuse_foreign
 
 RECORD, LOG, PART = "alphago.json", "log.txt", ".part"
 MATCH = "match.json"
-"""Settings of a match"""
+"""Name of the settings file in a match's folder"""
 POLL_S = 0.2
 
 
@@ -35,13 +35,13 @@ class CommandFailed(RuntimeError):
 
 
 class Run:
-    """A plan being carried out in its folder, which must be this process's alone."""
+    """The execution of a plan in its folder, which no other process may use."""
 
     def __init__(self, plan: Plan) -> None:
-        """Read the folder's record, or begin one.
+        """Begin or resume a run.
 
         Raises:
-            ValueError: the folder holds something else; one line.
+            ValueError: the folder contains something else; one line.
         """
         self.plan, self.ended, self.seconds = plan, set[str](), dict[str, float]()
         self._begun: dict[str, Any] = {}
@@ -50,12 +50,12 @@ class Run:
         if not path.exists():
             refuse_foreign(plan.out, RECORD, "keima alphago")
             plan.out.mkdir(parents=True, exist_ok=True)
-            # Before anything else is in the folder, or a run killed in its first command could not resume.
+            # First of all files, so that a run that is killed in its first command can resume.
             self._write()
             return
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            # Before commands ran in the folder itself, their paths began with OUT.
+            # In older versions commands did not run in the folder, and their paths began with OUT.
             self.seconds = {key.replace("OUT/", ""): float(value) for key, value in found["seconds"].items()}
             self.ended = {key.replace("OUT/", "") for key in found["ended"]}
             self._begun = dict(found.get("begun", {}))
@@ -68,26 +68,26 @@ class Run:
             partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
     def has_ended(self, command: Command) -> bool:
-        """Whether a command needs not be run again."""
+        """Whether a command is finished and its product exists."""
         return self.plan.key(command) in self.ended and (self.plan.out / command.makes).exists()
 
     def spent(self, stage: Stage) -> float:
-        """Seconds that a stage has taken so far, interrupted runs included."""
+        """Duration of a stage so far in seconds, interrupted runs included."""
         return sum(self.seconds.get(self.plan.key(command), 0.0) for command in stage.commands)
 
     def run(
         self, stage: Stage, processes: int, begins: Callable[[Command], None], waits: Callable[[], None]
     ) -> None:  # fmt: skip
-        """Run the commands of a stage that have not ended; all of them, if one of an earlier stage was run.
+        """Run the unfinished commands of a stage, or all of them if a command of an earlier stage was run.
 
         Args:
-            processes: that share what can be shared.
+            processes: processes of a command that can be shared.
             begins: called before a command is started.
             waits: called several times a second while commands run.
         Raises:
             ValueError: a batch cannot be divided equally among the processes.
-            CommandFailed: see there.
-            KeyboardInterrupt: Ctrl-C or SIGTERM; all child processes have ended, or were killed at the second one.
+            CommandFailed: see :class:`CommandFailed`.
+            KeyboardInterrupt: Ctrl-C or SIGTERM; all child processes have ended, or were killed at a second signal.
             OSError: a command could not be started, or the record not be written.
         """
         due = list(stage.commands) if self._is_due else list(dropwhile(self.has_ended, stage.commands))
@@ -113,7 +113,7 @@ class Run:
                     if stop.asked and not is_told:
                         is_told = True
                         for process in working:
-                            # Ctrl-C; elsewhere than on POSIX there is no such signal.
+                            # As Ctrl-C, which only POSIX has.
                             process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
                     if working:
                         waits()
@@ -125,20 +125,20 @@ class Run:
             raise KeyboardInterrupt
 
     def _start(self, command: Command, core: int | None, processes: int) -> "subprocess.Popen[bytes]":
-        """Start a command; a core that it is bound to means a log file instead of the terminal."""
+        """Start a command; one that is bound to a core writes to a log file instead of the terminal."""
         makes = self.plan.out / command.makes
         if makes.suffix and not command.prints:
             self._check_files(command, makes.parent)
-        # Only now: the folders of some commands must be new, and hold those of later ones.
+        # Not earlier: some commands need a new folder, in which later ones have theirs.
         makes.parent.mkdir(parents=True, exist_ok=True)
         log = None if core is None else makes.parent / LOG
         printed = makes.with_suffix(PART) if command.prints else Path(os.devnull)
         return start_child(command.arguments(processes), core, log, printed, self.plan.out)
 
     def _check_files(self, command: Command, folder: Path) -> None:
-        """Refuse to resume what was begun with other files: a command does not see that a network has changed.
+        """Refuse to resume a command whose files have changed, which the command itself cannot notice.
 
-        Commands that make folders compare their networks themselves.
+        Commands that create folders compare their networks themselves.
         """
         out = self.plan.out
         named = {name for name in re.split(r"[\s=+']", command.text) if name != command.makes}
@@ -148,10 +148,10 @@ class Run:
         begun = self._begun.setdefault(command.makes, now)
         self._write()
         if begun["files"] != files:
-            said = f"begun with other files than there are now ({', '.join(files)})"
-            raise CommandFailed(f"{folder}: {said}; delete the folder")
+            changed = f"files of this command have changed ({', '.join(files)})"
+            raise CommandFailed(f"{folder}: {changed}; delete the folder")
         if begun == now and (folder / MATCH).exists():
-            # The same match, though its engines' program or device may have changed.
+            # The same match, though the program or device of its engines may have changed.
             settings = json.loads((folder / MATCH).read_text(encoding="utf-8"))
             words = command.words
             settings |= {role: words[words.index(f"--{role}") + 1] for role in ("first", "second")}
@@ -159,7 +159,7 @@ class Run:
                 partial.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
 
     def _end(self, command: Command, seconds: float, is_done: bool) -> None:
-        """Enter a run of a command."""
+        """Record the end of a command."""
         if is_done and command.prints:
             makes = self.plan.out / command.makes
             makes.with_suffix(PART).replace(makes)

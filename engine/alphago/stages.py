@@ -1,17 +1,16 @@
-"""The stages of ``keima alphago`` as data: what each makes, by which ``keima`` commands, and their sizes.
+"""The stages of ``keima alphago`` as data: their products, ``keima`` commands and sizes.
 
-    OUT/games/     games by the shipped network (played), or human games, as shards to train on (set)
-    OUT/sl/        the policy network that supervised learning makes of them
+    OUT/games/     games of the shipped network (played), or human games, as shards to train on (set)
+    OUT/sl/        the policy network of supervised learning
     OUT/patterns/  rollout policy and tree policy
-    OUT/rl/        the policy network after reinforcement learning, and its games against the start
-    OUT/values/    positions of both policies' games for the value network, one a game (train), some of them held out:
-                   to choose a step by (selection), to report errors on (test); and as many of whole games (whole)
+    OUT/rl/        the policy network of reinforcement learning, and its games against the SL policy
+    OUT/values/    positions of both policies' games for the value network, one a game (train), some of them held out
+                   to select a step (selection) and to report errors (test); and as many of whole games (whole)
     OUT/value/     the value network
-    OUT/value-whole/   another one, of the whole games, to compare with
-    OUT/ablation/  matches between players that lack one part or another
+    OUT/value-whole/   a value network trained on whole games, for comparison
+    OUT/ablation/  matches between players that lack some components
 
-Commands run in OUT, so their paths do not depend on where OUT lies; each resumes by itself. Start at
-:meth:`Plan.stages`.
+Commands run in OUT, so their text does not depend on OUT; each can resume. Start at :meth:`Plan.stages`.
 """
 
 import shlex
@@ -27,35 +26,35 @@ from engine.system.programs import PROGRAM, find_gnugo, gnugo, keima
 
 SL, RL = "sl/network.safetensors", "rl/network.safetensors"
 VALUE, VALUE_WHOLE = "value/best.safetensors", "value-whole/best.safetensors"
-"""Value networks of one position a game and of whole games, at the step whose error on :data:`SELECTION` was lowest"""
+"""Value networks of one position a game and of whole games, at the step with the lowest error on :data:`SELECTION`"""
 EVALUATION = "value/evaluation.json"
 PATTERNS = ROLLOUT, TREE = "patterns/rollout.npz", "patterns/tree.npz"
 VALIDATION = "games/set/validation.npz.xz"
 """Games held out of supervised learning"""
 TEST, SELECTION = "values/test/games-00000.npz.xz", "values/selection/games-00000.npz.xz"
-"""Positions held out of the value network's training: its error is reported on one file, its step chosen by the other,
-since the least of many errors is too low an estimate of the next one"""
+"""Positions held out of the value network's training, to report its error and to select its step: the minimum of many
+errors is a biased estimate"""
 VALUE_KINDS = (
     ("one_a_game", VALUE, "values/train", ""),
     ("whole_games", VALUE_WHOLE, "values/whole", " --positions-per-game 0"),
 )
-"""The kinds of data that a value network learns from: name, network, data, options"""
+"""Kinds of training data of value networks: name, network, data, options"""
 GNUGO_LEVEL = 10
 SHIPPED_SIZES = range(7, 20)
 """Boards of the shipped network"""
 SHARPER = " --temperature 0.5"
-"""Of a rollout policy that learns from moves which a network drew; as flat as these moves it plays worse in a search"""
+"""Option of a rollout policy trained on sampled moves of a network, which are too flat for rollouts of a search"""
 OPENING_MOVES = 8
-"""Moves of the SL policy that games between greedy policies begin with, so that they differ"""
+"""First moves by the SL policy in games between greedy policies, which would otherwise be equal"""
 BATCH = "--batch"
-"""Positions of a step in each process that trains"""
+"""Option for the positions of a step in each training process"""
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
-"""Starts the processes that share a command; their number comes next"""
+"""Prefix of a command for several processes, whose number follows"""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Sizes of all stages. Texts are options of the commands of their stage."""
+    """Sizes of all stages. Strings are options of the stage's commands."""
 
     size: int
     komi: float
@@ -63,27 +62,27 @@ class Preset:
     """of the policy networks"""
     value_filters: int
     games: int
-    """of the shipped network, where no human games are given"""
+    """games of the shipped network, if no human games are given"""
     train: str
-    """of both networks: optimizer, rate, batch"""
+    """for both networks: optimizer, rate, batch"""
     sl: str
     rl: str
     decisive: int
-    """games of the RL policy against the SL policy, both sampling; of greedy ones a tenth"""
+    """games of the RL policy against the SL policy, both sampling; greedy games are a tenth"""
     positions: int
-    """for the value network, one a game"""
+    """positions for the value network, one a game"""
     held_out: int
-    """positions, a half to choose its step by, a half for its test"""
+    """held-out positions, half for selection, half for the test"""
     value: str
     rolled_out: int
-    """of them, to compare the value network with rollouts"""
+    """test positions for the comparison of the value network with rollouts"""
     seconds: float
-    """a move of the ablation"""
+    """seconds a move in the ablation"""
     pair_games: int
-    """of each pair of neighbours in the ablation"""
+    """games of each pair of neighbours in the ablation"""
 
 
-# Plain networks of 13 and 15 layers learn by this SGD; faster ways get stuck.
+# Plain networks of 13 and 15 layers need this SGD; faster optimizers do not converge.
 OWN_SGD = "--optimizer sgd --momentum 0.9 --warmup 500 --schedule cosine --rate 0.01 --batch"
 PRESETS = {
     "tour": Preset(
@@ -116,35 +115,35 @@ PRESETS = {
     ),
 }  # fmt: skip
 OF_SIZES = {7: "tour", 9: "evening", 19: "published"}
-"""What ``--size`` alone means"""
+"""Presets by board size, for ``--size`` without ``--preset``"""
 
 
 def chosen(name: str | None, size: int | None) -> Preset:
-    """The preset of a name or, without one, of a board size; of another board with its sizes kept.
+    """The preset of a name or, without one, of a board size; a given size replaces the preset's.
 
     Raises:
-        ValueError: a board size that no preset is for, and no name; one line.
+        ValueError: no name, and no preset of this board size; one line.
     """
     if name is None:
         if size not in (None, *OF_SIZES):
-            raise ValueError(f"no preset is for {size}x{size}: say which with --preset, {', '.join(PRESETS)}")
+            raise ValueError(f"no preset is for {size}x{size}: choose one with --preset, {', '.join(PRESETS)}")
         name = OF_SIZES[size or 9]
     return replace(PRESETS[name], size=size or PRESETS[name].size)
 
 
 class Command(NamedTuple):
-    """One ``keima`` command, which runs in the folder of the plan."""
+    """A ``keima`` command, which runs in the folder of the plan."""
 
     makes: str
-    """path that exists once the command has ended; the command is run again without it"""
+    """path of the product, which exists after the command; if it is missing, the command is run again"""
     text: str
-    """what is typed behind ``keima``"""
+    """the command line without ``keima``"""
     is_shared: bool = False
-    """processes of torchrun may share it"""
+    """whether processes of torchrun may share the command"""
 
     @property
     def prints(self) -> bool:
-        """Whether its product is its standard output."""
+        """Whether the product is the command's standard output."""
         return self.text.endswith(f" > {self.makes}")
 
     @property
@@ -156,9 +155,9 @@ class Command(NamedTuple):
         """The command line of a child process.
 
         Args:
-            processes: that share it on this machine, if it can be shared; together they do what one would.
+            processes: number of processes on this machine that share the command, if it can be shared.
         Raises:
-            ValueError: a batch cannot be divided equally among them; one line.
+            ValueError: a batch cannot be divided equally among the processes; one line.
         """
         words = self.words
         if processes == 1 or not self.is_shared:
@@ -173,15 +172,15 @@ class Command(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Commands that belong together."""
+    """A group of commands with one product."""
 
     name: str
     what: str
     share: float
-    """of the time of the whole, roughly"""
+    """approximate share of the total time"""
     commands: tuple[Command, ...]
     games: int = 0
-    """of its commands, if all are matches: these run at once, each on one core; 0 = in turn"""
+    """number of games if all commands are matches, which run in parallel, each on one core; 0 = run one by one"""
 
 
 class Player(NamedTuple):
@@ -203,36 +202,36 @@ PLAYERS = (
     Player("p", "policy, no search", 1517, SL, " --policy-only"),
     Player("r", "tree policy, rollouts; lambda 1", 1457, "none"),
 )
-"""In the order of the paper's ratings; each plays its neighbours"""
+"""In the order of the paper's ratings; neighbours play matches"""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One folder, and what is to be made in it."""
+    """A run of ``keima alphago``: its folder and options."""
 
     out: Path
     preset: Preset
     people: tuple[Path, ...]
-    """human games to learn from; empty = the shipped network plays some"""
+    """human games to train on; empty = games of the shipped network"""
     device: str
     seed: int
 
     def stages(self) -> tuple[Stage, ...]:
-        """Every stage, in order."""
+        """All stages in order."""
         matches = tuple(self._ablation())
         games = len(matches) * self.preset.pair_games
         return (
-            Stage("games", "games to learn from", 0.05, tuple(self._games())),
+            Stage("games", "training games", 0.05, tuple(self._games())),
             Stage("sl", "the policy network, by supervised learning", 0.1, tuple(self._supervised())),
             Stage("patterns", "rollout policy and tree policy", 0.02, tuple(self._patterns())),
             Stage("rl", "the policy network, by reinforcement learning", 0.23, tuple(self._reinforced())),
             Stage("values", "positions for the value network", 0.2, tuple(self._value_data())),
             Stage("value", "the value network", 0.2, tuple(self._value_networks())),
-            Stage("ablation", "players that lack one part or another", 0.2, matches, games),
+            Stage("ablation", "players that lack some components", 0.2, matches, games),
         )  # fmt: skip
 
     def key(self, command: Command) -> str:
-        """What a command is remembered by: the same wherever games and programs lie, and on every device."""
+        """Key of a command in the record, independent of the paths of games and programs and of the device."""
         text = " ".join(("keima", *command.words)).replace(shlex.join(PROGRAM), "keima")
         text = text.replace(f"--device {self.device}", "--device DEVICE")
         for path in self.people:
@@ -254,7 +253,7 @@ class Plan:
         return Command(out, f"data play {players} {bulk} --out {out}", True)
 
     def _openings(self, games: int, out: str) -> Command:
-        """First moves of the SL policy for some games between players that draw nothing, two games from each."""
+        """Openings by the SL policy for games between deterministic players, two games from each."""
         return self._play(SL, out, max(1, games // 2), more=f" --limit {OPENING_MOVES}")
 
     def _match(self, engines: tuple[str, str], out: str, names: str = "", more: str = "") -> Command:
@@ -302,7 +301,7 @@ class Plan:
         yield self._play(both, "rl/greedy", max(2, games // 10), more=" --openings rl/openings --least-share 1")
 
     def _value_data(self) -> Iterator[Command]:
-        # Those held out are few, and one file for each of their uses.
+        # The held-out positions are few, so each of these sets is one shard.
         positions, half = self.preset.positions, self.preset.held_out // 2
         kinds = (
             ("train", positions, ""), ("test", self.preset.held_out - half, ""),
@@ -314,7 +313,7 @@ class Plan:
             yield Command(f"values/{name}", text, is_shared=name in ("train", "whole"))
 
     def _value_networks(self) -> Iterator[Command]:
-        """Two value networks, tested on the same positions beside others and rollouts: the paper's Figure 2b."""
+        """Two value networks, and their errors beside those of other networks and rollouts: the paper's Figure 2b."""
         preset = self.preset
         shape = f"--size {preset.size} --filters {preset.value_filters} {preset.train} {preset.value}"
         for _, network, data, more in VALUE_KINDS:
@@ -326,7 +325,7 @@ class Plan:
         yield Command(EVALUATION, f"evaluate {VALUE} {TEST} {options} --json > {EVALUATION}")
 
     def _ablation(self) -> Iterator[Command]:
-        """Matches between neighbours of the paper's table, from drawn first moves."""
+        """Matches between neighbours of the paper's table, with a temperature in the first moves."""
         preset = self.preset
         parts = f"--size {preset.size} --patterns {'+'.join(PATTERNS)} --device {self.device}"
         search = f"--seconds {preset.seconds} --threads 1 --evaluators 1 --temperature 0.5"

@@ -1,1 +1,1 @@
-"""How good a finished network is."""
+"""Metrics of finished networks on held-out positions, and Elo ratings from games."""

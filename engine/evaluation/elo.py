@@ -1,4 +1,4 @@
-"""Win rates with their intervals and Elo ratings from results of games. A draw counts as half a win.
+"""Win rates with confidence intervals, and Elo ratings from results of games. A draw counts as half a win.
 
 Start at :func:`wilson_interval` for two players and :func:`rated` for several.
 """
@@ -11,34 +11,34 @@ from typing import NamedTuple
 import numpy as np
 
 Z_95 = 1.959964
-"""Standard deviations on either side of the mean that hold 95% of a normal distribution"""
+"""Half width of the 95% interval of a normal distribution, in standard deviations"""
 ELO_SCALE = 400.0 / math.log(10.0)
 """Elo points of one unit of log odds: 400 points are odds of ten to one"""
 PRIOR_GAMES = 1.0
-"""Draws added between players who met, so that no rating is infinite"""
+"""Draws added to each pair of opponents, so that no rating is infinite"""
 TOLERANCE = 1e-9
 MAX_ROUNDS = 100_000
 
 
 def wilson_interval(wins: float, games: int) -> tuple[float, float]:
-    """Interval of the win rate that the results are compatible with.
+    """95% confidence interval of the win rate.
 
     Args:
-        wins: won games, a draw as half of one.
-        games: all games; with none the interval is (0, 1).
-    Source: Wilson 1927. Unlike the plain mean +- z * sigma it stays inside [0, 1] and is honest for few games.
+        wins: games won, a draw counting half.
+        games: all games; without any the interval is (0, 1).
+    Source: Wilson 1927. Unlike mean +- z * sigma it stays inside [0, 1] and is accurate for few games.
     """
     if games == 0:
         return 0.0, 1.0
     rate, z = wins / games, Z_95
     centre = (rate + z * z / (2 * games)) / (1 + z * z / games)
     half = z / (1 + z * z / games) * math.sqrt(rate * (1 - rate) / games + z * z / (4 * games * games))
-    # The rate lies inside; of games that were all won or all lost, rounding may say otherwise.
+    # The rate lies inside, which rounding may violate if all games were won or lost.
     return min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half))
 
 
 class WinRate(NamedTuple):
-    """A share of points, from 0 to 1, with its 95% interval."""
+    """A win rate, from 0 to 1, with its 95% interval."""
 
     rate: float
     low: float
@@ -46,13 +46,13 @@ class WinRate(NamedTuple):
 
 
 def win_rate(won: int, lost: int, drawn: int) -> WinRate:
-    """How much of some games was won, a draw counting as half a win; without games a half, from 0 to 1."""
+    """The win rate of games, a draw counting half; 0.5 without games."""
     games, points = won + lost + drawn, won + 0.5 * drawn
     return WinRate(points / games if games else 0.5, *wilson_interval(points, games))
 
 
 def elo_difference(rate: float) -> float:
-    """Elo difference at which the win rate is expected; -inf at 0 and inf at 1."""
+    """Elo difference of an expected win rate; -inf at 0 and inf at 1."""
     if rate <= 0.0:
         return -math.inf
     if rate >= 1.0:
@@ -61,15 +61,15 @@ def elo_difference(rate: float) -> float:
 
 
 def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
-    """Elo ratings that make the results most likely, strongest first, with the mean at 0.
+    """Maximum likelihood Elo ratings, strongest first, with mean 0.
 
-    The model is Bradley and Terry's: a player of strength g beats one of strength h with probability g / (g + h). The
-    likeliest strengths are found by Zermelo's iteration, g <- wins / sum of games / (g + h) over the opponents, which
-    never overshoots. ``PRIOR_GAMES`` draws are added to each pair that met. Players whom no chain of games connects
-    are not comparable; their ratings are still given.
+    The model is Bradley and Terry's: a player of strength g beats one of strength h with probability g / (g + h).
+    Zermelo's iteration, g <- wins / sum of games / (g + h) over the opponents, increases the likelihood monotonically.
+    ``PRIOR_GAMES`` draws are added to each pair of opponents. Ratings of players whom no chain of games connects are
+    not comparable.
 
     Args:
-        wins: (winner, loser) -> games won, a draw as half a win for each.
+        wins: (winner, loser) -> games won, a draw counting half a win for each.
     Source: Hunter 2004, MM algorithms for generalized Bradley-Terry models, equation 3.
     """
     players = sorted({name for pair in wins for name in pair})
@@ -113,13 +113,13 @@ def rating_errors(
 ) -> dict[str, float]:
     """Standard deviations of the differences between :func:`ratings` and that of one player, or their mean.
 
-    From the curvature of the likelihood at its peak (Fisher's information), the draws of ``PRIOR_GAMES`` included. The
-    matrix is singular along the mean of all ratings, which its pseudo-inverse leaves out.
+    From Fisher's information at the maximum of the likelihood, the draws of ``PRIOR_GAMES`` included. The matrix is
+    singular in the direction of the mean of all ratings, which the pseudo-inverse ignores.
 
     Args:
         wins: as for :func:`ratings`.
-        reference: the player whose rating is shown as known; "" = the mean of all is.
-        elo: the ratings, if they are known by now.
+        reference: the player with a fixed rating; "" = the mean is fixed.
+        elo: the result of :func:`ratings`; None = computed here.
     """
     elo = ratings(wins) if elo is None else elo
     row = {name: i for i, name in enumerate(elo)}
@@ -140,13 +140,13 @@ def rating_errors(
 
 
 def weakest(wins: Mapping[tuple[str, str], float]) -> str:
-    """The player with the lowest of :func:`ratings`; "" if there is none."""
+    """The player with the lowest rating; "" if there are no players."""
     return next(reversed(ratings(wins)), "")
 
 
 @dataclass(frozen=True)
 class Rated:
-    """A player's Elo beyond that of a reference, and the ends of the 95% interval of the difference."""
+    """A player's Elo relative to a reference, with the 95% interval of the difference."""
 
     name: str
     elo: float
@@ -159,13 +159,9 @@ def rated(wins: Mapping[tuple[str, str], float], reference: str = "") -> list[Ra
 
     Args:
         wins: as for :func:`ratings`.
-        reference: the player who is 0; "" = the mean of all is.
+        reference: the player with Elo 0; "" = the mean is 0.
     """
     elo = ratings(wins)
-    errors = rating_errors(wins, reference, elo)
     zero = elo[reference] if reference else 0.0
-    found = []
-    for name, rating in elo.items():
-        own, half = rating - zero, Z_95 * errors[name]
-        found.append(Rated(name, own, own - half, own + half))
-    return found
+    halves = {name: Z_95 * error for name, error in rating_errors(wins, reference, elo).items()}
+    return [Rated(name, own - zero, own - zero - halves[name], own - zero + halves[name]) for name, own in elo.items()]

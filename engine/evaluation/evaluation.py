@@ -1,7 +1,7 @@
-"""A finished network on held-out games: all that ``keima evaluate`` reports.
+"""Evaluation of a finished network on held-out games: the report of ``keima evaluate``.
 
-Threads replay and encode positions ahead of the network, which an inference server runs: one evaluator a core on the
-CPU, merged batches on a GPU. Start at :func:`evaluate_network`.
+Threads replay and encode positions for the network, which an inference server runs: one evaluator a core on the CPU,
+merged batches on a GPU. Start at :func:`evaluate_network`.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,41 +32,41 @@ from engine.rollout.policy import Tables
 from engine.train.metrics import PositionMetrics, evaluate_positions, label_metrics, mean_metrics, sample_positions
 
 BATCH = {"cpu": 32, "cuda": 512}
-"""Boards in a call of the network: on a CPU more are no faster, a GPU wants many."""
+"""Positions in a call of the network: larger batches are not faster on a CPU, but on a GPU"""
 WINNERS = {1: "won by Black", -1: "won by White", 0: "without a known winner"}
 
 
 NewBar = Callable[[str, int], Callable[[float], None]]
-"""From the title of something that takes a while, and how many steps it has, to what is called with steps done"""
+"""Opens a progress bar, from its title and total; the result is called with the steps done since the last call"""
 
 
 def _no_bar(title: str, total: int) -> Callable[[float], None]:
-    """Shows nothing."""
+    """No progress bar."""
     return lambda steps: None
 
 
 class Wanted(NamedTuple):
-    """What an evaluation is to look at."""
+    """Options of an evaluation."""
 
     positions: int
-    """a fixed sample spread over all games"""
+    """size of a fixed sample spread over all games"""
     symmetries: int = 1
-    """1, or 8: the ensemble of all as well"""
+    """1, or 8 for the ensemble of all symmetries as well"""
     rollouts: int = 0
-    """positions of the sample to roll out"""
+    """number of positions of the sample to roll out"""
     game: int = 0
-    """number of a game, from 1, to follow the value through; 0 = none"""
+    """number of a game, from 1, whose values are reported move by move; 0 = none"""
 
 
 class Beside(NamedTuple):
-    """What a network's value is measured beside."""
+    """Baselines of a network's value."""
 
     networks: Mapping[str, Network] = {}
-    """other networks with a value, by name"""
+    """other networks with a value head, by name"""
     policies: Mapping[str, Estimate] = {}
     """values by rollouts of policies, by name"""
     tables: Tables | None = None
-    """of a rollout policy, of which 10, 100 and 1,000 rollouts are measured; None = they are not"""
+    """of a rollout policy, for values by 10, 100 and 1,000 rollouts; None = none"""
 
 
 NOTHING = Beside()
@@ -79,18 +79,17 @@ def evaluate_network(
     """Measure a network on games, and on a teacher's labels if there are any.
 
     Args:
-        new_bar: called for each part that takes a while.
-        beside: rollouts, of ``tables`` and of ``policies``, are of ``wanted.rollouts`` positions.
+        new_bar: called for each slow part.
+        beside: baselines; rollouts are of ``wanted.rollouts`` positions.
     Returns:
-        metrics by name as :func:`engine.train.metrics.mean_metrics` and :func:`engine.train.metrics.label_metrics`
-        give them (with eight symmetries the ensemble's, and those of the network without it as ``plain/top1``),
-        ``positions``, ``symmetries``, ``skipped_games`` (on boards the network does not play), and as far as they
-        apply: ``calibration_error``, ``calibration`` and ``histogram`` of the value, ``by_move``, ``rollouts``,
-        ``game``; see :mod:`engine.evaluation.values`, :func:`_beside_rollouts` and :func:`_through_game`; and
-        ``constant_mse``, the error of the best constant, ``beside`` and ``policy_rollouts``, see
-        :func:`engine.evaluation.values.errors_beside`.
+        metrics by name of :func:`engine.train.metrics.mean_metrics` and :func:`engine.train.metrics.label_metrics`
+        (with eight symmetries those of the ensemble, and without it as ``plain/top1``), ``positions``, ``symmetries``,
+        ``skipped_games`` (of other board sizes), and if they apply: ``calibration_error``, ``calibration`` and
+        ``histogram`` of the value, ``by_move``, ``rollouts``, ``game``; see :mod:`engine.evaluation.values`,
+        :func:`_beside_rollouts` and :func:`_through_game`; and ``constant_mse``, the error of the best constant,
+        ``beside`` and ``policy_rollouts``, see :func:`engine.evaluation.values.errors_beside`.
     Raises:
-        ValueError: no game fits the network, or there is no game of that number.
+        ValueError: the network plays none of the games' board sizes, or there is no game of that number.
         RuntimeError: a network failed.
     """
     sizes = network.spec.sizes
@@ -120,17 +119,17 @@ class MeasuredNetwork:
         """Start the server.
 
         Raises:
-            ValueError: the network wants an encoder that is not known.
+            ValueError: the network's encoder is unknown.
         """
         spec = network.spec
         if spec.encoder not in ENCODERS:
-            raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
+            raise ValueError(f"network {spec.name}: unknown encoder {spec.encoder!r}, expected {', '.join(ENCODERS)}")
         self.encoder, self._games, self._symmetries, self._new_bar = ENCODERS[spec.encoder], games, symmetries, new_bar
         self._batch = BATCH["cpu" if network.device.type == "cpu" else "cuda"]
         self.server = InferenceServer(network, max_batch=self._batch)
 
     def metrics_at(self, rows: np.ndarray, plies: np.ndarray, title: str) -> list[PositionMetrics]:
-        """As :func:`engine.train.metrics.evaluate_positions`, with a bar."""
+        """:func:`engine.train.metrics.evaluate_positions` with a progress bar."""
         done, threads = self._new_bar(title, len(rows)), core_count() + self.server.evaluators
         return evaluate_positions(
             self.server.ask, self.encoder, self._games, rows, plies, self._symmetries, self._batch, threads, done
@@ -146,10 +145,10 @@ class MeasuredNetwork:
 def _errors_beside(
     found: PositionMetrics, games: Games, rows: np.ndarray, beside: Beside, wanted: Wanted, new_bar: NewBar
 ) -> dict[str, Any]:
-    """The parts of the report in which the value stands beside others.
+    """The parts of the report that compare the value with baselines.
 
     Args:
-        found: of the games ``rows``.
+        found: metrics of positions of the games ``rows``.
     """
     known = np.flatnonzero(~np.isnan(found.result))
     if not len(known):
@@ -179,11 +178,11 @@ def _errors_beside(
 
 
 def _check_game(games: Games, number: int, sizes: tuple[int, int]) -> None:
-    """Refuse a game that is not there, has no moves, or is on a board the network does not play."""
+    """Refuse the number of a game that does not exist, has no moves, or is of another board size than the network's."""
     if not number:
         return
     if number > len(games.size):
-        raise ValueError(f"there is no game {number}: these are {len(games.size):,} games, counted from 1")
+        raise ValueError(f"there is no game {number}: there are {len(games.size):,} games, numbered from 1")
     size = int(games.size[number - 1])
     if not sizes[0] <= size <= sizes[1]:
         raise ValueError(f"game {number} is on {size}x{size}, the network plays {sizes[0]} to {sizes[1]}")
@@ -192,7 +191,7 @@ def _check_game(games: Games, number: int, sizes: tuple[int, int]) -> None:
 
 
 def _sample_metrics(found: list[PositionMetrics]) -> dict[str, Any]:
-    """The metrics of a sample, by name."""
+    """The metrics of a sample by name; ``found`` has those without symmetries first, the ensemble's last."""
     chosen = found[-1]
     report: dict[str, Any] = mean_metrics(chosen)
     if len(found) > 1:
@@ -210,7 +209,7 @@ def _beside_rollouts(found: PositionMetrics, values: np.ndarray) -> dict[str, An
     """Mean (z - v)^2 of the network (if it has a value) and of each number of rollouts, on the same positions.
 
     Returns:
-        ``positions``, ``network``, ``10``, ``100``, ``1000``, and ``by_move`` with the same in each row.
+        ``positions``, ``network``, ``10``, ``100``, ``1000``, and ``by_move`` with these in each row.
     """
     errors = {"network": found.columns()["value_mse"]}
     errors |= {str(count): (found.result - values[:, i]) ** 2 for i, count in enumerate(COUNTS)}
@@ -218,7 +217,7 @@ def _beside_rollouts(found: PositionMetrics, values: np.ndarray) -> dict[str, An
 
 
 def _through_game(games: Games, row: int, found: PositionMetrics) -> dict[str, Any]:
-    """The value through a game: ``number``, ``winner`` in words, ``value_black`` before each of its moves."""
+    """Values of a game: ``number``, ``winner`` in words, ``value_black`` before each of its moves."""
     black_to_move = (found.ply % 2 == 0) == (games.first[row] == BLACK)
     values = np.where(black_to_move, found.value, -found.value)
     return {"number": row + 1, "winner": WINNERS[int(games.result[row])], "value_black": values.tolist()}

@@ -1,4 +1,4 @@
-"""Plots of an evaluation's metrics, as PNG; they need matplotlib."""
+"""Plots of an evaluation's metrics as PNG, by matplotlib."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -13,20 +13,20 @@ ERROR = "mean of (z - v)², z = ±1"
 
 
 def check_plots(folder: Path) -> None:
-    """Make the folder for plots, before hours go into what they show.
+    """Create the folder for plots, before hours of evaluation.
 
     Raises:
-        ValueError: without matplotlib, or where there can be no such folder; one line.
+        ValueError: matplotlib is missing, or the folder cannot be created; one line.
     """
     check_png()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{folder}: cannot be a folder for plots ({error.strerror})") from error
+        raise ValueError(f"{folder}: cannot create the folder for plots ({error.strerror})") from error
 
 
 def write_plots(report: dict[str, Any], folder: Path) -> list[Path]:
-    """Draw a report of :func:`engine.evaluation.evaluation.evaluate_network`, one PNG a subject; returns the files."""
+    """Draw the report of :func:`engine.evaluation.evaluation.evaluate_network`, one PNG a topic; returns the files."""
     written = []
     for name, needs, draw in (
         ("calibration", {"calibration"}, _calibration),
@@ -42,7 +42,7 @@ def write_plots(report: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def _calibration(report: dict[str, Any]) -> list[str]:
-    """Reliability: how often positions of a predicted win rate were won."""
+    """Observed against predicted win rates."""
     rows = report["calibration"]
     total = sum(row["positions"] for row in rows)
     shares = [(row[end], row["positions"] / total) for row in rows for end in ("from", "to")]
@@ -55,7 +55,7 @@ def _calibration(report: dict[str, Any]) -> list[str]:
 
 
 def _histogram(report: dict[str, Any]) -> list[str]:
-    """The value's outputs in positions that were won and lost."""
+    """Histogram of the value in positions that were won and lost."""
     held, series = report["histogram"], {}
     for name in ("won", "lost"):
         steps = zip(pairwise(held["edges"]), held[name], strict=True)
@@ -64,7 +64,7 @@ def _histogram(report: dict[str, Any]) -> list[str]:
 
 
 def _by_move(report: dict[str, Any]) -> list[str]:
-    """Error and accuracy of the value through the game, beside rollouts."""
+    """Error and accuracy of the value by move number, beside rollouts."""
     rows, rolled = report.get("by_move", []), report.get("rollouts")
     errors, accuracy = {"network": _column(rows, "value_mse")}, {"network": _column(rows, "value_accuracy")}
     if rolled:
@@ -78,7 +78,7 @@ def _by_move(report: dict[str, Any]) -> list[str]:
 
 
 def _errors(report: dict[str, Any]) -> list[str]:
-    """AlphaGo's Figure 2b: errors of values by moves played, the network's beside others and rollouts of policies."""
+    """AlphaGo's Figure 2b: errors of values by move number, of networks and of rollouts of policies."""
     tables: Mapping[str, str] = {"beside": "", "policy_rollouts": f", {ROLLOUTS} rollouts by each policy"}
     charts: list[str] = []
     for key in filter(report.__contains__, tables):
@@ -91,7 +91,7 @@ def _errors(report: dict[str, Any]) -> list[str]:
 
 
 def _column(rows: list[dict[str, Any]], name: str) -> Points:
-    """A column of a table by moves as a curve, at the middles of its rows; the last row is open."""
+    """A column of a table by moves as a curve, at the middle of each row's range; the last range is open."""
     return [
         (row["from"] if row["to"] is None else (row["from"] + row["to"] + 1) / 2, row[name])
         for row in rows
@@ -100,7 +100,7 @@ def _column(rows: list[dict[str, Any]], name: str) -> Points:
 
 
 def _game(report: dict[str, Any]) -> list[str]:
-    """Black's win rate through one game."""
+    """Black's win rate before each move of a game."""
     game = report["game"]
     rates = [(move, (1 + value) / 2) for move, value in enumerate(game["value_black"])]
     title = f"game {game['number']}, {game['winner']}: Black's win rate"

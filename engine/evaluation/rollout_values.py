@@ -1,6 +1,6 @@
-"""Values of positions by rollouts, uniform or of the learnt policy, which a value network is compared with.
+"""Values of positions by rollouts, uniformly random or of the rollout policy, as baselines of a value network.
 
-Source: AlphaGo, Figure 2b: the error of the value network through the game beside that of rollouts.
+Source: AlphaGo, Figure 2b: the error of the value network by move number beside that of rollouts.
 """
 
 from collections.abc import Callable
@@ -22,18 +22,18 @@ from engine.search.leaves import begin_rollout, end_rollout
 from engine.system.jit import kernel
 
 COUNTS = (10, 100, 1000)
-"""Numbers of rollouts compared; the smaller ones are the first of the largest."""
+"""Numbers of rollouts compared; the smaller sets are the first rollouts of the largest"""
 SEED = 20160128
 
 
 @kernel
 def _roll_out(boards, weights, tables, replies, record, game, ply, rules, state, results):
-    """Play the position after ``ply`` moves of a game out, once for each of ``results``.
+    """R rollouts from the position after ``ply`` moves of a game.
 
     Args:
-        boards: three positions of the game's size with room for its moves: an empty one, and two overwritten.
-        weights, tables, replies: as for :func:`engine.rollout.policy.play_out_by_policy`; no reply is looked up.
-            Without tables (None) rollouts are uniformly random.
+        boards: three positions of the game's size with room for its moves: an empty one, and two to overwrite.
+        weights, tables, replies: as for :func:`engine.rollout.policy.play_out_by_policy`; replies are not used. With
+            ``tables`` None rollouts are uniformly random.
         state: uint64[4], the caller's random state.
         results: int8[R], overwritten: 1 = won for the side to move, -1 = lost, 0 = drawn.
     """
@@ -41,7 +41,7 @@ def _roll_out(boards, weights, tables, replies, record, game, ply, rules, state,
     replay(start, fresh, record, game, max(ply - 1, 0), rules)
     size, captured = start.board.meta[META_SIZE], 0
     if ply > 0:
-        # The rollout's first move looks at what the last one captured.
+        # The rollout policy has features of the last move's captures.
         move = point_of(np.int64(record.moves[record.offsets[game] + ply - 1]), size)
         captured = play_move(start, move, start.meta[META_TO_MOVE])
     color, played = start.meta[META_TO_MOVE], start.meta[META_N_MOVES]
@@ -64,7 +64,7 @@ def rollout_values(
     games: Games, rows: np.ndarray, plies: np.ndarray, tables: Tables | None, counts: tuple[int, ...] = COUNTS,
     threads: int = 1, on_progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """Mean results of rollouts of positions, under their games' rules and komi, whatever the number of threads.
+    """Mean results of rollouts under the games' rules and komi; the same for any number of threads.
 
     Args:
         rows, plies: int64[P]: games, and the moves before the position.

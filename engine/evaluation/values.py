@@ -1,7 +1,7 @@
-"""Measures of values: calibration, a histogram of outputs, errors by move number, and errors side by side.
+"""Metrics of values: calibration, histogram, errors by move number, and comparison with baselines.
 
-Source of the comparison with others: AlphaGo, Figure 2b: the error of the value network through the game beside that of
-rollouts of four policies.
+Source of the comparison: AlphaGo, Figure 2b, the error of the value network by move number beside that of rollouts of
+four policies.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,16 +17,16 @@ BINS = 10
 """Rows of the reliability table"""
 HISTOGRAM_BINS = 20
 MOVES = 20
-"""Moves of a row of the table by moves"""
+"""Moves in a row of the table by move number"""
 LAST_ROW = 300
-"""From here on all positions share the last row."""
+"""First move of the last row, which is open-ended"""
 
 
 def reliability(found: PositionMetrics) -> list[dict[str, float]]:
-    """The win rate predicted, (v + 1) / 2 for the side to move, beside the one observed.
+    """Predicted win rates, (v + 1) / 2 for the side to move, against observed ones.
 
     Returns:
-        a row for each of ten equal ranges that occur: ``from``, ``to``, the means ``predicted`` and ``observed``, and
+        a row for each non-empty of ten equal ranges: ``from``, ``to``, the means ``predicted`` and ``observed``, and
         ``positions``.
     """
     rate, won = _win_rates(found)
@@ -44,13 +44,13 @@ def reliability(found: PositionMetrics) -> list[dict[str, float]]:
 
 
 def calibration_error(rows: list[dict[str, float]]) -> float:
-    """Mean distance between predicted and observed win rate, ranges weighted by their positions."""
+    """Expected calibration error: mean distance of predicted and observed win rate, weighted by positions."""
     total = sum(row["positions"] for row in rows)
     return sum(row["positions"] * abs(row["predicted"] - row["observed"]) for row in rows) / total
 
 
 def histogram(found: PositionMetrics) -> dict[str, list]:
-    """How often the value took which outputs: ``edges`` of ranges, positions ``won`` and ``lost`` by the mover."""
+    """Histogram of the value: ``edges`` of bins, and numbers of positions ``won`` and ``lost`` by the side to move."""
     rate, won = _win_rates(found)
     edges = np.linspace(-1.0, 1.0, HISTOGRAM_BINS + 1)
     counts = {name: np.histogram(2 * rate[chosen] - 1, edges)[0] for name, chosen in (("won", won), ("lost", ~won))}
@@ -58,23 +58,21 @@ def histogram(found: PositionMetrics) -> dict[str, list]:
 
 
 def _win_rates(found: PositionMetrics) -> tuple[np.ndarray, np.ndarray]:
-    """Predicted win rates float64[P'] and whether it was won bool[P'], where both are known."""
+    """Predicted win rates, float64[P'], and whether the side to move won, bool[P'], of positions with both known."""
     known = ~np.isnan(found.value) & ~np.isnan(found.result)
     return (found.value[known] + 1.0) / 2.0, found.result[known] > 0
 
 
 def by_move(ply: np.ndarray, columns: Mapping[str, np.ndarray], moves: int = MOVES) -> list[dict[str, Any]]:
-    """Means by move number: a row for each 20 moves that occur, ``from`` and ``to`` (None = the end of the game).
+    """Means by move number: rows with ``from``, ``to`` (None = the end of the game) and the means by name.
 
     Args:
         ply: int64[P].
-        columns: float64[P] by name, NaN = unknown; a row leaves out a column that is unknown throughout, and has the
-            number of ``positions`` where any is known.
-        moves: of a row, where they are not 20.
+        columns: float64[P] by name, NaN = unknown; a row omits a column without known entries, and has the number of
+            ``positions`` with any known entry.
+        moves: moves in a row.
     """
-    some = np.zeros(len(ply), bool)
-    for values in columns.values():
-        some |= ~np.isnan(values)
+    some = ~np.isnan(list(columns.values())).all(axis=0)
     bins = np.minimum(ply, LAST_ROW) // moves
     rows = []
     for row in np.unique(bins[some]).tolist():
@@ -91,24 +89,24 @@ def by_move(ply: np.ndarray, columns: Mapping[str, np.ndarray], moves: int = MOV
 Progressed = Callable[[float], None]
 """Called with the number of positions done since the last call"""
 Estimate = Callable[[Games, np.ndarray, np.ndarray, Progressed], np.ndarray]
-"""Values for the side to move, float64[P], of positions: game (int64[P]) and moves played (int64[P])"""
+"""Values for the side to move, float64[P], from games, game indices (int64[P]) and plies (int64[P])"""
 ROLLOUTS = 100
-"""Of a position by each policy, as published"""
+"""Rollouts of each policy from a position, as published"""
 NETWORK, CONSTANT = "network", "constant"
 OWN_NAMES = frozenset({"positions", "from", "to", "by_move", "rollouts", NETWORK, CONSTANT})
-"""What a table of errors says itself"""
+"""Reserved names in a table of errors"""
 MOVES_OF_ROWS = ((9, 5), (13, 10))
-"""Largest board and moves of a row by move number; on larger boards as everywhere else"""
+"""Largest board size, and moves in a row; ``MOVES`` for larger boards"""
 
 
 def constant_values(games: Games, rows: np.ndarray, plies: np.ndarray, result: np.ndarray) -> np.ndarray:
-    """The best that always says the same of Black: the mean of what happened, for the side to move.
+    """The best constant value for Black, the mean result.
 
     Args:
         rows, plies: int64[P].
         result: float64[P]: for the side to move; no NaN.
     Returns:
-        float64[P].
+        float64[P]: the constant, for the side to move.
     """
     sign = np.where((plies % 2 == 0) == (games.first[rows] == BLACK), 1.0, -1.0)
     return sign * (sign * result).mean()
@@ -122,9 +120,9 @@ def errors_beside(
     Args:
         rows, plies: int64[P].
         result: float64[P]: 1 or -1 for the side to move.
-        values: float64[P] by name; those with NaN are left out. A constant's are added.
+        values: float64[P] by name; those with NaN are omitted, :func:`constant_values` added.
     Returns:
-        ``positions``, the errors by name, and ``by_move`` with the same in each row.
+        ``positions``, the errors by name, and ``by_move`` with the errors in each row.
     """
     known = {name: array for name, array in values.items() if not np.isnan(array).any()}
     known[CONSTANT] = constant_values(games, rows, plies, result)
@@ -135,6 +133,6 @@ def errors_beside(
 
 
 def error_table(plies: np.ndarray, errors: Mapping[str, np.ndarray], moves: int = MOVES) -> dict[str, Any]:
-    """``positions``, the means of errors by name, and ``by_move`` with the same in each row (:func:`by_move`)."""
+    """``positions``, mean errors by name, and ``by_move`` with the mean errors in each row (:func:`by_move`)."""
     means = {name: float(error.mean()) for name, error in errors.items()}
     return {"positions": len(plies)} | means | {"by_move": by_move(plies, errors, moves)}

@@ -1,7 +1,7 @@
-"""Game files wherever they lie: single files, folders, and archives, read one after the other.
+"""Game files from single files, folders and archives, read one after the other.
 
-Nothing is unpacked to disk and one file is in memory at a time, so archives may be of any size. What cannot be read is
-a :class:`Document` with a ``problem``; nothing but a missing path is an error.
+Nothing is unpacked to disk and one file is in memory at a time, so archives may be of any size. An unreadable file
+yields a :class:`Document` with a ``problem``; only a missing path is an error.
 """
 
 import bz2
@@ -26,16 +26,16 @@ TAR_FILES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 OTHER_ARCHIVES = (".rar", ".7z", ".lzh", ".lha", ".arj")
 XZ = b"\xfd7zXZ\x00"
 Member = tuple[str, Callable[[], Any], int]
-"""Of an archive: name, opener, size"""
+"""A member of an archive: name, opener, size"""
 MAX_FILE_BYTES = 64 << 20
 """Largest file of games, unpacked"""
 MAX_INNER_ARCHIVE_BYTES = 1 << 30
 """Largest archive inside an archive, which is held in memory"""
 MAX_RATIO = 64
-"""An archive that is more than this many times as large as the one on disk that it is in is a bomb; ``MAX_FILE_BYTES``
-are free. Games shrink to a fifth, and what tar fills up around small ones shrinks besides."""
+"""Largest ratio of the size of an inner archive to that of its file on disk, beyond ``MAX_FILE_BYTES``; more is an
+archive bomb. Games compress to a fifth, and the padding of tar compresses besides."""
 MAX_DEPTH = 3
-"""Archives inside archives"""
+"""Most archives inside one another"""
 CORRUPT = (
     OSError,
     EOFError,
@@ -47,11 +47,11 @@ CORRUPT = (
     lzma.LZMAError,
     zlib.error,
 )
-"""What the standard library raises for damaged, encrypted and otherwise unreadable archives"""
+"""Exceptions of the standard library for damaged, encrypted and otherwise unreadable archives"""
 
 
 class _XzFile(io.RawIOBase):
-    """The content of an open ``.xz``; :class:`lzma.LZMAFile` takes as much memory as the file asks for, up to 4 GiB."""
+    """The content of an open ``.xz``, in bounded memory, unlike :class:`lzma.LZMAFile` (up to 4 GiB)."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._unpacker, self._rest = file, self._new(), b""
@@ -67,12 +67,12 @@ class _XzFile(io.RawIOBase):
         """Unpack some bytes; 0 = the end.
 
         Raises:
-            EOFError, LZMAError: it is damaged, or asks for more memory than it may have.
+            EOFError, LZMAError: the file is damaged, or needs too much memory.
         """
         found = b""
         while not found:
             if self._unpacker.eof:
-                # Streams may follow one another, with zeros between them.
+                # A file may have several streams, with zeros between them.
                 self._rest = (self._unpacker.unused_data or self._file.read(CHUNK)).lstrip(b"\0")
                 while not self._rest and (more := self._file.read(CHUNK)):
                     self._rest = more.lstrip(b"\0")
@@ -97,7 +97,7 @@ PACKED: dict[str, Callable[[Any], Any]] = {".sgf.gz": gzip.open, ".sgf.bz2": bz2
 
 
 class Document(NamedTuple):
-    """One file, or what was wrong with it."""
+    """One file, or the reason why it cannot be read."""
 
     name: str
     """path, archives counted as folders"""
@@ -105,13 +105,13 @@ class Document(NamedTuple):
     """contents; empty for a packed shard, which is read from its path"""
     is_shard: bool = False
     problem: str = ""
-    """why it could not be read"""
+    """the reason why it cannot be read"""
     bytes_read: int = 0
-    """how much farther on disk the reader is, for progress"""
+    """bytes read on disk since the document before, for progress"""
 
 
 def disk_bytes(path: Path) -> int:
-    """Bytes of all files that :func:`documents` will look at, as they lie on disk."""
+    """Bytes on disk of all files that :func:`documents` reads."""
     return path.stat().st_size if path.is_file() else sum(_size_of(file) for file in _files(path))
 
 
@@ -119,8 +119,8 @@ def documents(path: Path) -> Iterator[Document]:
     """The game files at a path, in an order that depends on names alone.
 
     Args:
-        path: a file, an archive (zip, tar, and tar compressed), a packed shard, or a folder of such; folders are
-            searched to the bottom, and files of other kinds in folders and archives passed over.
+        path: a file, an archive (zip, tar, compressed tar), a packed shard, or a folder of these; folders are read
+            recursively, and files of other kinds in folders and archives are skipped.
     Raises:
         ValueError: there is no such path.
     """
@@ -134,19 +134,19 @@ def documents(path: Path) -> Iterator[Document]:
 
 
 def holds_records(folder: Path) -> bool:
-    """Whether a folder holds game files or archives beside packed shards, in whatever folder of it."""
+    """Whether a folder contains game files or archives beside packed shards, at any depth."""
     return any(_is_wanted(file.name.casefold()) for file in _files(folder))
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Files of a folder and of those in it, hidden ones left out, sorted within each folder."""
+    """Files of a folder, recursively, without hidden ones, sorted within each folder."""
     for top, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
         yield from (Path(top) / name for name in sorted(names) if not _is_hidden(name))
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a name was given by a program: archives from Apple's machines hold ``._x.sgf`` and ``__MACOSX``."""
+    """Whether a file or folder is hidden; archives made on macOS contain ``._x.sgf`` and ``__MACOSX``."""
     return name.startswith("__MACOSX") or (name.startswith(".") and name.strip(".") != "")
 
 
@@ -158,16 +158,16 @@ def _size_of(file: Path) -> int:
 
 
 def _documents_of_file(path: Path, is_named: bool) -> Iterator[Document]:
-    """Documents of one file on disk; one that the user named is taken for SGF whatever its name."""
+    """Documents of one file on disk; a file named by the user is read as SGF whatever its suffix."""
     name, size = path.name.casefold(), _size_of(path)
     if path.exists() and not path.is_file():
-        # A pipe would be waited for without end.
-        yield Document(str(path), problem="is no regular file")
+        # Reading a pipe may block forever.
+        yield Document(str(path), problem="not a regular file")
         return
     if name.endswith(SHARD_FILE):
         yield Document(str(path), is_shard=True, bytes_read=size)
         return
-    if not is_named and not _is_wanted(name):
+    if name.endswith(OTHER_ARCHIVES) or not (is_named or _is_wanted(name)):
         yield Document(str(path), problem=_unknown_archive(name), bytes_read=size)
         return
     at = 0
@@ -188,21 +188,19 @@ def _is_wanted(name: str) -> bool:
 
 
 def _unknown_archive(name: str) -> str:
-    """The problem with a file that is passed over; none unless games are likely to be in it."""
+    """The problem of a skipped file; empty unless the file is an archive, which may contain games."""
     return "this kind of archive cannot be read; unpack it first" if name.endswith(OTHER_ARCHIVES) else ""
 
 
 def _documents_in(name: str, file: BinaryIO, depth: int, limit: int) -> Iterator[Document]:
-    """Documents of an open file: itself, or the members of the archive it is.
+    """Documents of an open file: the file itself, or the members of an archive.
 
     Args:
-        depth: the number of archives that it is in.
+        depth: number of archives around the file.
         limit: most bytes of an archive inside it.
     """
     kind = name.casefold()
-    if kind.endswith(OTHER_ARCHIVES):
-        yield Document(name, problem=_unknown_archive(kind))
-    elif kind.endswith(".zip") or kind.endswith(TAR_FILES):
+    if kind.endswith((".zip", *TAR_FILES)):
         if depth == MAX_DEPTH:
             yield Document(name, problem=f"archives inside one another more than {MAX_DEPTH} deep")
             return
@@ -215,7 +213,7 @@ def _documents_in(name: str, file: BinaryIO, depth: int, limit: int) -> Iterator
 
 
 def _member(name: str, opened: Callable[[], Any], size: int, depth: int, limit: int) -> Iterator[Document]:
-    """Documents of a member of an archive; ``opened()`` is its file."""
+    """Documents of a member of an archive, which ``opened()`` opens."""
     kind = name.casefold()
     if not _is_wanted(kind):
         if problem := _unknown_archive(kind):
@@ -251,7 +249,7 @@ def _tar_members(file: BinaryIO) -> Iterator[Member]:
         for member in archive:
             if member.isfile():
                 yield member.name, partial(archive.extractfile, member), member.size
-            # The archive would keep every member's header until it is closed.
+            # Otherwise the archive keeps every member's header until it is closed.
             archive.members.clear()  # type: ignore[attr-defined]  # the type stubs leave it out
 
 

@@ -1,8 +1,8 @@
-"""Duplicate games, up to the eight symmetries, and the split that a game belongs to.
+"""Duplicate games, up to the eight symmetries, and the assignment of games to splits.
 
-A game's *fingerprint* is a hash of its stones and first moves, taken from whichever of the eight images of the game
-comes first in lexicographic order. Since a beginning of the first image is the first image of that beginning, one look
-at the eight gives the fingerprints of all beginnings.
+A game's *fingerprint* is a hash of its setup stones and first moves, under the symmetry whose image of the game comes
+first in lexicographic order. A prefix of that image is also the first image of the prefix, so one comparison of the
+eight images gives the fingerprints of all prefixes.
 """
 
 import functools
@@ -15,7 +15,7 @@ from engine.go.random import GOLDEN, mixed
 from engine.records.games import Games
 
 OPENING = 40
-"""Games that share this number of first moves go to one split; shorter ones count whole."""
+"""Games that share this number of first moves belong to one split; of shorter games all moves count"""
 WHOLE, OPENING_KEY, BEGINNING = range(3)
 """Columns of :func:`fingerprints`"""
 SPLITS = ("train", "validation", "test")
@@ -28,14 +28,14 @@ def _table(size: int) -> np.ndarray:
 
 
 def fingerprints(games: Games, beginning: int) -> np.ndarray:
-    """Hashes by which duplicates are found.
+    """Hashes that identify duplicates.
 
     Args:
-        beginning: the number of moves that count for the third column.
+        beginning: the number of moves in the third column.
     Returns:
-        uint64[G, 3]: of the whole game without the passes at its end, of its first ``OPENING`` moves, and of its first
-        ``beginning`` moves. Board size, stones set up and the colour to begin count in all three. Passes before the
-        only position that may be learnt from (``Games.position``) stay: they make it another one.
+        uint64[G, 3]: of the whole game without final passes, of its first ``OPENING`` moves, and of its first
+        ``beginning`` moves, each with board size, setup stones and first colour. Passes before the only position for
+        training (``Games.position``) are kept, since they change that position.
     """
     keys = np.zeros((len(games.size), 3), np.uint64)
     for game, size in enumerate(games.size.tolist()):
@@ -54,17 +54,17 @@ def fingerprints(games: Games, beginning: int) -> np.ndarray:
 
 
 def split_keys(games: Games, keys: np.ndarray) -> np.ndarray:
-    """What decides a game's split: uint64[G], the fingerprint of its opening.
+    """uint64[G]: keys of :func:`split_of`, the fingerprint of each game's opening.
 
-    Of positions that searches reached (:meth:`Games.are_reached`) it is the number of their game: they may be shorter
-    than the opening, or have left each other within it.
+    Positions that searches reached (:meth:`Games.are_reached`) have a hash of their game's number: they may be shorter
+    than an opening, or differ within it.
     """
     is_of_game = games.are_reached() & (games.number >= 0)
     return np.where(is_of_game, mixed(games.number.astype(np.uint64)), keys[:, OPENING_KEY])
 
 
 def first_of_each(keys: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """bool[G]: the longest game of each key, the first one of several."""
+    """bool[G]: whether a game is the longest of its key, the first of equally long ones."""
     order = np.lexsort((-lengths, keys))
     is_first = np.zeros(len(keys), bool)
     is_first[order[np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))]] = True
@@ -74,9 +74,9 @@ def first_of_each(keys: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def split_of(keys: np.ndarray, seed: int, validation_share: float, test_share: float) -> np.ndarray:
     """Split of each game by its :func:`split_keys`: uint8[G], index into ``SPLITS``.
 
-    It depends on the key and the seed alone, so a game stays in its split when others are added.
+    The split depends on key and seed alone, so a game keeps it when others are added.
     """
-    # Keys are hashes already: mixing is for the seed's sake.
+    # Keys are hashes already; this mixes the seed in.
     words = mixed(keys + np.uint64((seed - 1) * int(GOLDEN) & (1 << 64) - 1))
     share = (words >> np.uint64(11)).astype(np.float64) / 2**53
     return np.where(share < test_share, 2, np.where(share < test_share + validation_share, 1, 0)).astype(np.uint8)

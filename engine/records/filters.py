@@ -1,4 +1,4 @@
-"""Filters of games to train on; each counts the games that it removes."""
+"""Filters of training games; each counts the games that it removes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from engine.records.sgf_values import rank_text, read_day, read_rank
 
 @dataclass(frozen=True)
 class Filters(Checked):
-    """What a game must be to stay. Ranks, dates and komi that are unknown do not pass where a limit is set."""
+    """Requirements that games must meet. An unknown rank, date or komi fails a filter that limits it."""
 
     sizes: tuple[int, ...] = option((19,), "board size to keep; repeatable", flag="size", low=MIN_SIZE, high=MAX_SIZE)
     """empty = all"""
@@ -44,14 +44,14 @@ class Filters(Checked):
     def __post_init__(self) -> None:
         check(self)
         if self.min_moves > self.max_moves:
-            raise ValueError(f"at least {self.min_moves} and at most {self.max_moves} moves, no game has both")
+            raise ValueError(f"no game has at least {self.min_moves} and at most {self.max_moves} moves")
         if self.date_from and self.date_to and self.date_from > _last_day(self.date_to):
-            raise ValueError(f"dates from {self.date_from} to {self.date_to}, no game has both")
+            raise ValueError(f"no date is in the range from {self.date_from} to {self.date_to}")
         if self.komi and not self.komi[0] <= self.komi[1]:
-            raise ValueError(f"komi from {self.komi[0]:g} to {self.komi[1]:g}, no game has both")
+            raise ValueError(f"no komi is in the range from {self.komi[0]:g} to {self.komi[1]:g}")
 
     def apply(self, games: Games) -> tuple[np.ndarray, dict[str, int]]:
-        """Which games stay (bool[G]), and how many of those still there each filter removed, in their order."""
+        """The games that pass all filters (bool[G]), and the number that each filter, in order, removed."""
         keep, removed = np.ones(len(games.size), bool), {}
         for name, passes in self._tests(games):
             removed[name] = int((keep & ~passes).sum())
@@ -59,7 +59,7 @@ class Filters(Checked):
         return keep, removed
 
     def _tests(self, games: Games) -> Iterator[tuple[str, np.ndarray]]:
-        """Name and outcome (bool[G]) of every filter that is set."""
+        """Name and result (bool[G], True = passes) of every active filter."""
         length = np.diff(games.offsets)
         is_even = games.starts_even()
         has_stones = np.diff(games.setup_offsets) > 0
@@ -93,5 +93,5 @@ class Filters(Checked):
 
 
 def _last_day(date: int) -> int:
-    """The date with open parts at their end, or beyond."""
+    """The date with omitted parts replaced by their last value, or a larger one."""
     return date + (9999 if date % 10000 == 0 else 99 if date % 100 == 0 else 0)

@@ -1,8 +1,8 @@
-"""Final owners of the points of scored games: training targets for ownership and score that need no teacher.
+"""Ownership of the final boards of scored games: training targets for ownership and score without a teacher.
 
-Records leave dead stones on the board. Rollouts estimate which are dead; an estimate is used only if it gives the
-recorded margin exactly, so the targets are right, and the other games have no such target. Several thresholds are
-tried, because a doubtful chain is dead in one game and in seki in the next.
+Records leave dead stones on the board. Rollouts estimate which are dead; an estimate is used only if it reproduces the
+recorded margin exactly, so the targets are right; the other games have no such targets. Several thresholds are tried,
+because a doubtful chain is dead in one game and in seki in the next.
 """
 
 import contextlib
@@ -26,40 +26,38 @@ from engine.system.jit import kernel
 
 ROLLOUTS = 32
 CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)
-"""Mean ownership from which on the opponent's side counts a chain as dead, in the order tried."""
+"""Mean ownership for the opponent from which a chain counts as dead, in the order tried"""
 MARGIN_ERROR = 0.01
 CHUNK = 256
-"""Games a thread takes at a time"""
+"""Games of a task"""
 VERSION = 5
-"""Part of the name of saved results: raise it when they would come out differently."""
+"""Part of the key of saved results; to be raised with every change of the results"""
 KEY_ARRAYS = (
     "size", "offsets", "moves", "setup_offsets", "setup", "first", "handicap", "result", "margin", "komi", "territory",
     "position",
 )  # fmt: skip
-"""Arrays of the games that the result depends on"""
-
-
+"""Arrays of the games that results depend on"""
 SAVED_ARRAYS: Known = {"row": ("i8", (None,)), "lead_black": ("f4", (None,)), "ownership_black": ("i1", (None, None))}
 
 
 class FinalOwners(NamedTuple):
-    """The last boards of G games, R of which agree with the recorded margin."""
+    """Ownership of the last boards of G games, R of which reproduce the recorded margin."""
 
     row: np.ndarray
     """int64[G]: row of ``ownership_black``; -1 = unknown"""
     lead_black: np.ndarray
-    """float32[G]: points, komi counted; 0 = unknown"""
+    """float32[G]: points, komi included; 0 = unknown"""
     ownership_black: np.ndarray
-    """int8[R + 1, N*N] in policy order, N the largest board: 1 = Black's, -1 = White's, 0 = neutral; the last row is
-    zero, so that row -1 is neutral everywhere"""
+    """int8[R + 1, N*N] in policy order, N the largest board: 1 = Black's, -1 = White's, 0 = neutral; the last row,
+    which ``row`` -1 selects, is all zero"""
 
 
 @kernel
 def _find_in_rows(fresh, position, memory, ownership, record, rules, rows, margins, state, known, owned):
-    """Replay games of one board size and look for dead stones that give the recorded margin.
+    """Replay games of one board size and look for dead stones that reproduce the recorded margin.
 
     Args:
-        fresh, position: an empty position, only read, and one that is overwritten.
+        fresh, position: an empty position, read only, and one to overwrite.
         memory: :class:`engine.go.seki.CountMemory`.
         ownership: float32[N*N], overwritten.
         record: :class:`engine.records.replay.Recorded`.
@@ -67,7 +65,7 @@ def _find_in_rows(fresh, position, memory, ownership, record, rules, rows, margi
         rows: int64[B]: the games.
         margins: float64[B]: points, for Black.
         state: uint64[4]: random numbers.
-        known: uint8[B], overwritten: whether an estimate gives the margin.
+        known: uint8[B], overwritten: whether an estimate reproduces the margin.
         owned: int8[B, N*N], overwritten where known: 1 = Black's, -1 = White's, 0 = neutral.
     """
     counted = memory.cleared.board
@@ -86,12 +84,12 @@ def _find_in_rows(fresh, position, memory, ownership, record, rules, rows, margi
 
 
 def find_final_owners(games: Games, threads: int = 1, on_progress: Callable[[int], None] | None = None) -> FinalOwners:
-    """Final owners of the scored games of a shard: a millisecond a game, the same result for any number of threads.
+    """Final ownership of the scored games of a shard; 1 ms a game, the same result for any number of threads.
 
     Args:
         on_progress: called in one of the threads with the number of games done since the last call.
     """
-    # Of games cut short to one position the last board is not the end.
+    # Games cut off for a single position do not contain their final board.
     is_whole = games.position < 0
     rows = np.flatnonzero(is_whole & ~np.isnan(games.margin) & ((games.result != 0) | (games.margin == 0)))
     largest = int(games.size.max(initial=0)) ** 2
@@ -117,7 +115,7 @@ def find_final_owners(games: Games, threads: int = 1, on_progress: Callable[[int
 
 
 def _find_in_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray, known, owned) -> None:
-    """Games of one board size; ``places`` (int64[B]) are their rows of ``known`` and ``owned``."""
+    """:func:`find_final_owners` for one board size; ``places`` (int64[B]) are rows of ``known`` and ``owned``."""
     longest = int(np.diff(games.offsets)[rows].max())
     fresh, position = (new_position(size, longest + 1) for _ in range(2))
     memory, ownership = new_count_memory(size, longest + 1), np.zeros(size * size, np.float32)
@@ -131,9 +129,9 @@ def _find_in_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray
 
 
 def saved_final_owners(games: Games, folder: Path | None, threads: int = 1, on_progress=None) -> FinalOwners:
-    """:func:`find_final_owners`, saved in a folder: a second run on the same games reads the file.
+    """:func:`find_final_owners` with a cache in a folder, which processes may share; None = no cache.
 
-    Processes may share the folder. A saved file that cannot be read is made again; without a folder none is saved.
+    A damaged file is computed again.
     """
     if folder is None:
         return find_final_owners(games, threads, on_progress)
@@ -144,12 +142,12 @@ def saved_final_owners(games: Games, folder: Path | None, threads: int = 1, on_p
     if path.exists():
         with contextlib.suppress(ValueError):
             saved = _saved(path, games)
-            with contextlib.suppress(OSError):  # It counts as used from now on, where that can be written.
+            with contextlib.suppress(OSError):  # The time of use, by which old files are deleted.
                 path.touch()
             return saved
     found = find_final_owners(games, threads, on_progress)
     folder.mkdir(parents=True, exist_ok=True)
-    # Processes that train together may all come here at once.
+    # Processes that train together may all write the file at once.
     with written_whole(path, is_shared=True) as part, part.open("wb") as file:
         np.savez_compressed(file, **found._asdict())
     return found
@@ -159,7 +157,7 @@ def _saved(path: Path, games: Games) -> FinalOwners:
     """A saved result.
 
     Raises:
-        ValueError: it is damaged, or that of other games.
+        ValueError: damaged, or of other games.
     """
     arrays = read_arrays(path, SAVED_ARRAYS)
     if arrays.keys() != SAVED_ARRAYS.keys():

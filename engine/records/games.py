@@ -11,10 +11,10 @@ Games shard, version 2 (``keima data build``): G games, M moves, S stones set up
                                   column 0
 ``first``          uint8[G]       colour of the first move: 1 Black, 2 White; then colours alternate
 ``setup_length``   uint16[G]      stones set up
-``setup``          uint16[S]      their codes, 2 * policy index + (1 for White)
+``setup``          uint16[S]      codes of these stones, 2 * policy index + (1 for White)
 ``result``         int8[G]        1 Black won, -1 White won, 0 neither or unknown
 ``ending``         uint8[G]       index into ``ENDINGS``
-``margin``         float16[G]     points won by, after komi; NaN = not counted or not known; 0 in a drawn game
+``margin``         float16[G]     winning margin in points, after komi; NaN = not counted or unknown; 0 = drawn
 ``komi``           float16[G]     NaN = unknown
 ``territory``      bool[G]        counted by territory
 ``handicap``       uint8[G]       handicap stones
@@ -22,8 +22,8 @@ Games shard, version 2 (``keima data build``): G games, M moves, S stones set up
 ``rank_black``     int8[G]        -30 to -1: 30 to 1 kyu; 1 to 10: dan; 21 to 29: professional dan; 0 = unknown
 ``rank_white``     int8[G]        the same
 ``main_time``      int32[G]       seconds; -1 = unknown
-``number``         int64[G]       which game of its run of self-play; left out where there was none
-``position``       int16[G]       moves before the only position that may be learnt from; left out where any may
+``number``         int64[G]       number in its self-play run; optional
+``position``       int16[G]       moves before the only position for training; optional, -1 = all positions
 =================  =============  ==============================================================================
 
 Version 1 has no ``version``; all games are 19x19 from the empty board, Black first: ``delta`` (modulo 20 and 19, a
@@ -52,14 +52,14 @@ from engine.records.schema import (
 
 VERSION = 2
 MAX_MOVES = 1000
-"""Longest game that a shard of version 2 may hold; replay boards have room for it."""
+"""Most moves of a game in a shard of version 2; replay boards have room for it."""
 ENDINGS = ("unknown", "counted", "resigned", "time", "forfeit", "void", "limit")
 UNKNOWN, COUNTED, RESIGNED, TIME, FORFEIT, VOID, LIMIT = range(7)
-"""How games end: indices into ``ENDINGS``. "limit": broken off after a number of moves, counted as the board stood"""
+"""Indices into ``ENDINGS``; LIMIT: ended by the move limit and counted as the board stood"""
 
 
 class _GameArrays(NamedTuple):
-    """The arrays of :class:`Games`, and how shards of version 2 hold them."""
+    """The arrays of :class:`Games` and their columns in shards of version 2."""
 
     size: Annotated[np.ndarray, Column("u1", memory="i8")]
     """int64[G]"""
@@ -74,13 +74,13 @@ class _GameArrays(NamedTuple):
     territory: Annotated[np.ndarray, Column("?", unknown=False)]
     """bool[G]: the game was counted by territory"""
     margin: Annotated[np.ndarray, Column("f2", memory="f4", unknown=np.nan)]
-    """float32[G]: points won by, after komi, never negative; NaN = resigned, not counted or not known"""
+    """float32[G]: winning margin in points, after komi, never negative; NaN = resigned, not counted or unknown"""
     ending: Annotated[np.ndarray, Column("u1", unknown=UNKNOWN)]
     """uint8[G]: index into ``ENDINGS``"""
     first: Annotated[np.ndarray, Column("u1", unknown=BLACK)]
     """uint8[G]: colour of the first move, BLACK or WHITE; then colours alternate"""
     setup_offsets: Annotated[np.ndarray, Column("u2", name="setup_length", memory="i8")]
-    """int64[G+1]: stones on the board before the first move of game g are setup[setup_offsets[g]:setup_offsets[g+1]]"""
+    """int64[G+1]: the setup stones of game g are setup[setup_offsets[g]:setup_offsets[g+1]]"""
     setup: Annotated[np.ndarray, Column("u2", STONE)]
     """uint16[S]: 2 * policy index + (1 for White)"""
     handicap: Annotated[np.ndarray, Column("u1", unknown=0)]
@@ -94,25 +94,26 @@ class _GameArrays(NamedTuple):
     main_time: Annotated[np.ndarray, Column("i4", unknown=-1)]
     """int32[G]: seconds; -1 = unknown"""
     number: Annotated[np.ndarray, Column("i8", unknown=-1, is_optional=True)]
-    """int64[G]: which game of its run of self-play; -1 = none"""
+    """int64[G]: number in its self-play run; -1 = none"""
     position: Annotated[np.ndarray, Column("i2", unknown=-1, is_optional=True)]
-    """int16[G]: moves before the only position that may be learnt from; -1 = any may"""
+    """int16[G]: moves before the only position for training; -1 = all positions"""
     resigner: Annotated[np.ndarray, Column("u1", unknown=0, is_stored=False)]
-    """uint8[G]: the colour that first had reason to resign; 0 = neither, or not known; shards leave it out"""
+    """uint8[G]: the colour whose values fell below the resignation threshold first; 0 = neither or unknown; not in
+    shards"""
 
 
 UNKNOWN_VALUES: dict[str, np.generic] = {
     field: np.dtype(column.memory).type(column.unknown)
     for field, column in columns_of(_GameArrays).items() if column.unknown is not None
 }  # fmt: skip
-"""What arrays with one entry a game hold, in their dtype, where nothing is known of it"""
+"""Values that stand for "unknown" in the arrays with one entry a game, in their dtypes"""
 
 
 class Games(_GameArrays):
-    """G game records, joined: M moves, S stones set up. Moves are policy indices of each game's own board.
+    """G game records, concatenated: M moves, S setup stones. Moves are policy indices of each game's own board.
 
-    Only ``size``, ``offsets`` and ``moves`` are needed to make one: of the rest nothing is known then, and all games
-    begin on the empty board with Black. Where they do not, ``starts_even`` is False and a replay must begin with
+    The constructor needs only ``size``, ``offsets`` and ``moves``; by default everything else is unknown and all games
+    begin on the empty board with Black. For other games ``starts_even`` is False and a replay must begin with
     :func:`engine.records.replay.set_up`.
     """
 
@@ -121,24 +122,24 @@ class Games(_GameArrays):
     def __new__(cls, *arrays: np.ndarray, **named: np.ndarray) -> "Games":
         given = dict(zip(cls._fields, arrays, strict=False)) | named
         count = len(given["size"])
-        arrays_: Arrays = {name: np.full(count, value) for name, value in UNKNOWN_VALUES.items()}
-        arrays_ |= {"setup_offsets": np.zeros(count + 1, np.int64), "setup": np.zeros(0, np.uint16)}
-        return super().__new__(cls, **(arrays_ | given))
+        given |= {name: np.full(count, value) for name, value in UNKNOWN_VALUES.items() if name not in given}
+        no_setup: Arrays = {"setup_offsets": np.zeros(count + 1, np.int64), "setup": np.zeros(0, np.uint16)}
+        return super().__new__(cls, **(no_setup | given))
 
     def starts_even(self) -> np.ndarray:
-        """bool[G]: whether the game begins on the empty board with Black, as most consumers replay it."""
+        """bool[G]: whether the game begins on the empty board with Black, as most callers expect."""
         return (np.diff(self.setup_offsets) == 0) & (self.first == BLACK)
 
     def are_reached(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         """bool[G], or of some rows: whether a game only leads to a position that a search reached.
 
-        Its last move, a pass, stands for one that is not known, and it has no result.
+        The last move of such a game, a pass, stands for an unknown one, and the game has no result.
         """
         return (self.position[rows] >= 0) & (self.result[rows] == 0) & np.isnan(self.margin[rows])
 
 
 def select(games: Games, rows: np.ndarray) -> Games:
-    """Some games of a record, in the order of ``rows`` (int64, or a bool mask)."""
+    """A selection of games, in the order of ``rows`` (int64, or a bool mask)."""
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows
     arrays: Arrays = {}
     for name, joined in (("offsets", "moves"), ("setup_offsets", "setup")):
@@ -156,12 +157,12 @@ def policy_indices(points: np.ndarray | Sequence[int], size: int) -> np.ndarray:
 
 
 def shard_files(paths: Iterable[Path], held_out: Path | None) -> list[Path]:
-    """The shard files named or found in folders, each folder's sorted, without the held-out one.
+    """Shard files from files and folders, each folder's sorted, without the held-out file.
 
-    Of a folder that ``keima data build`` made only the training shards count.
+    A folder of ``keima data build`` yields its training shards alone.
 
     Raises:
-        ValueError: a folder holds no shard, or all that there is is held out.
+        ValueError: a folder has no shard, or the only one is the held-out file.
     """
     found: list[Path] = []
     for path in paths:
@@ -170,19 +171,19 @@ def shard_files(paths: Iterable[Path], held_out: Path | None) -> list[Path]:
             continue
         inside = sorted((path / "train" if (path / "manifest.json").exists() else path).glob("*.npz.xz"))
         if not inside:
-            raise ValueError(f"{path}: no shard (.npz.xz) lies in this folder")
+            raise ValueError(f"{path}: no shard (.npz.xz) in this folder")
         found += inside
     kept = [file for file in found if held_out is None or file.resolve() != held_out.resolve()]
     if found and not kept:
-        raise ValueError(f"{held_out}: is to be measured on and cannot be learnt from, and there is nothing else")
+        raise ValueError(f"{held_out}: held out for validation, and there are no other shards to train on")
     return kept
 
 
 def check_games(games: Games) -> None:
-    """Refuse games with values that nothing downstream expects.
+    """Check games for impossible values.
 
     Raises:
-        ValueError: what is impossible.
+        ValueError: a value is impossible; names the quantity.
     """
     points = games.size**2
     refuse_impossible({
@@ -199,8 +200,8 @@ def check_games(games: Games) -> None:
 
 
 def _moves_of(arrays: Arrays) -> Arrays:
-    """The moves of a shard, from the steps between them."""
-    # Lengths may claim more moves than memory has room for.
+    """Decode the moves of a shard from their differences."""
+    # A damaged shard may claim more moves than fit into memory.
     if arrays["length"].sum(dtype=np.int64) != len(arrays["delta"]):
         raise ValueError("the number of moves is not that of the games")
     moduli = STEP_MODULI if "version" in arrays else FIRST_MODULI
@@ -212,7 +213,7 @@ def _moves_of(arrays: Arrays) -> Arrays:
 
 
 def _steps_of(fields: Arrays) -> Arrays:
-    """The steps between moves, as a shard of version 2 has them."""
+    """Encode moves as the differences of a shard of version 2."""
     moves, side = fields["moves"], np.repeat(fields["size"], np.diff(fields["offsets"]))
     is_pass = moves == side * side
     row, column = np.where(is_pass, MAX_SIZE, moves // side), np.where(is_pass, 0, moves % side)
@@ -220,11 +221,11 @@ def _steps_of(fields: Arrays) -> Arrays:
 
 
 STEP_MODULI, FIRST_MODULI = (MAX_SIZE + 1, MAX_SIZE), (20, 19)
-"""Of the steps between rows and columns; a pass is the last row"""
+"""Moduli of the differences of rows and of columns, in versions 2 and 1; a pass is the last row"""
 FIRST_NAMES = {"delta", "length", "result", "komi", "source"}
-"""What a shard of version 1 holds at least"""
+"""Required arrays of a shard of version 1"""
 TERRITORY_SOURCE = 0
-"""``source`` of the server that counted territory, in version 1"""
+"""``source`` of the server with territory scoring, in version 1"""
 GAMES = Schema("games", Games, check_games, decode=_moves_of, encode=_steps_of)
 
 
@@ -232,17 +233,19 @@ def read_games(path: Path) -> Games:
     """Read one shard of games, of either version.
 
     Raises:
-        ValueError: not a shard of games, of a later version, or one whose numbers contradict each other.
+        ValueError: not a shard of games, of a later version, or inconsistent.
     """
     arrays = read_shard(path, "games", {**GAMES.known, "version": ("u1", ()), "source": ("u1", (None,))})
     version = int(arrays.get("version", 1))
     if version not in (1, VERSION):
         raise ValueError(f"{path}: a shard of version {version}, this program reads versions 1 and {VERSION}")
-    return GAMES.decoded(path, _besides(arrays) | arrays if version == 1 and arrays.keys() >= FIRST_NAMES else arrays)
+    if version == 1 and arrays.keys() >= FIRST_NAMES:
+        arrays = _defaults_of_first(arrays) | arrays
+    return GAMES.decoded(path, arrays)
 
 
-def _besides(arrays: Arrays) -> Arrays:
-    """What a shard of version 1 does not say, but all its games have in common, or other arrays tell."""
+def _defaults_of_first(arrays: Arrays) -> Arrays:
+    """The arrays of version 2 that version 1 lacks: constants, or derived from its other arrays."""
     count, margin = len(arrays["length"]), arrays.get("margin")
     more: Arrays = {name: np.full(count, value) for name, value in UNKNOWN_VALUES.items()}
     more |= {"size": np.full(count, 19), "territory": arrays["source"] == TERRITORY_SOURCE}
@@ -252,14 +255,12 @@ def _besides(arrays: Arrays) -> Arrays:
 
 
 def write_games(path: Path, games: Games) -> None:
-    """Write one shard of version 2; the same games always make the same bytes.
-
-    The file appears under its name only when it is whole.
+    """Write one shard of version 2 atomically; the same games always give the same bytes.
 
     Raises:
         ValueError: a game is longer than ``MAX_MOVES``.
     """
     longest = np.diff(games.offsets).max(initial=0)
     if longest > MAX_MOVES:
-        raise ValueError(f"a game of {longest} moves, at most {MAX_MOVES} are kept")
+        raise ValueError(f"a game has {longest} moves, expected at most {MAX_MOVES}")
     GAMES.write(path, games, version=np.uint8(VERSION))

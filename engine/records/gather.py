@@ -1,8 +1,8 @@
-"""Reading many game files at once: batches of documents to worker processes, games and counts back, in order.
+"""Parallel reading of many game files: worker processes get batches of documents and return games and counts in order.
 
-The calling process reads the disk and unpacks archives; parsing, checking, filtering and fingerprints, which cost ten
-times as much, are :func:`read_batch`'s. Only a few batches are under way at a time, so memory stays bounded, and what
-comes back does not depend on the number of workers.
+The calling process reads the disk and unpacks archives; the workers parse, check, filter and fingerprint
+(:func:`read_batch`), which costs ten times as much. Only a few batches are in flight at a time, so memory stays
+bounded; the results do not depend on the number of workers.
 """
 
 import functools
@@ -21,7 +21,7 @@ from engine.records.archive import Document, documents
 from engine.records.duplicates import fingerprints
 from engine.records.filters import Filters
 from engine.records.games import Games, read_games, select
-from engine.records.replay import Replayer
+from engine.records.replay import check_game
 from engine.records.schema import join
 from engine.records.sgf_records import row_of, to_games
 
@@ -29,9 +29,9 @@ BATCH_FILES = 256
 BATCH_BYTES = 1 << 20
 JOINED_ROWS = 10000
 MAX_BROKEN = 10000
-"""Games of one file that are found broken before it is given up"""
+"""Broken games of one file after which the rest of the file is skipped"""
 QUEUE = 3
-"""Batches under way for each worker"""
+"""Batches in flight for each worker"""
 
 
 class DocumentBatch(NamedTuple):
@@ -42,40 +42,40 @@ class DocumentBatch(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """What a batch held."""
+    """The result of reading a batch."""
 
     source: int
     files: int
     found: int
     """games, the unusable ones included"""
     problems: list[tuple[str, str]]
-    """name and reason of each file or game that could not be read"""
+    """name and reason of each unreadable file or game"""
     removed: dict[str, int]
-    """games by the filter that removed them"""
+    """numbers of games by the filter that removed them"""
     games: Games | None
-    """those that stay; None if there are none"""
+    """the games that passed all filters; None = none did"""
     keys: np.ndarray
-    """uint64[G, 3]: their fingerprints"""
+    """uint64[G, 3]: fingerprints of ``games``"""
     bytes_read: int
-    """on disk"""
+    """bytes read from disk"""
 
 
 def gather(sources: Sequence[Path], filters: Filters, beginning: int, workers: int) -> Iterator[Gathered]:
     """Read, check and filter all games of some sources.
 
     Args:
-        beginning: moves that count for the third fingerprint.
+        beginning: moves in the third fingerprint.
         workers: processes; 1 = this one alone.
     Raises:
         ValueError: a source does not exist.
-        BrokenProcessPool: a worker was killed, as a machine out of memory does.
+        BrokenProcessPool: a worker was killed, for example when memory ran out.
     """
     read = functools.partial(read_batch, filters=filters, beginning=beginning)
     yield from _mapped(read, _batches(sources), workers)
 
 
 def _batches(sources: Sequence[Path]) -> Iterator[DocumentBatch]:
-    """Documents in batches of one source; each shard is one."""
+    """Documents in batches of one source; a shard ends its batch."""
     for source, path in enumerate(sources):
         waiting: list[Document] = []
         size = 0
@@ -90,11 +90,11 @@ def _batches(sources: Sequence[Path]) -> Iterator[DocumentBatch]:
 
 
 def _mapped(function: Callable, items: Iterable, workers: int) -> Iterator:
-    """The function's results in the order of the items."""
+    """Results of the function in the order of the items."""
     if workers == 1:
         yield from map(function, items)
         return
-    # Started afresh: a fork of a process with threads, as progress bars and numerical libraries have them, may hang.
+    # Spawned: the fork of a process with threads (progress bars, numerical libraries) may hang.
     with ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts) as pool:
         waiting: deque = deque()
         try:
@@ -109,14 +109,8 @@ def _mapped(function: Callable, items: Iterable, workers: int) -> Iterator:
 
 
 def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process of a terminal; the one that started the workers stops them."""
+    """Ignore Ctrl-C, which reaches every process of a terminal: the parent process stops the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-@functools.cache
-def _replayer() -> Replayer:
-    """One a process."""
-    return Replayer()
 
 
 def read_batch(batch: DocumentBatch, filters: Filters, beginning: int) -> Gathered:
@@ -136,7 +130,7 @@ def read_batch(batch: DocumentBatch, filters: Filters, beginning: int) -> Gather
             else:
                 found += _read_document(document, rows, parts, problems)
         except Exception as error:
-            # A file that meets a defect of the program must not end hours of work: it is named like any other.
+            # A bug in our parser must not end hours of work: the file is listed among the problems.
             problems.append((document.name, f"{type(error).__name__}: {error}"))
     if rows:
         parts.append(to_games(rows))
@@ -145,24 +139,24 @@ def read_batch(batch: DocumentBatch, filters: Filters, beginning: int) -> Gather
     if parts:
         games = join(parts)
         keep, removed = filters.apply(games)
-        kept = select(games, keep) if keep.any() else None
-    if kept is not None:
-        keys = fingerprints(kept, beginning)
+        if keep.any():
+            kept = select(games, keep)
+            keys = fingerprints(kept, beginning)
     bytes_read = sum(document.bytes_read for document in batch.documents)
     return Gathered(batch.source, len(files), found, problems, removed, kept, keys, bytes_read)
 
 
 def _read_document(document: Document, rows: list[dict], parts: list[Games], problems: list[tuple[str, str]]) -> int:
-    """Add every game of a file to the rows, or what is wrong with it to the problems; returns the number of games.
+    """Append each game of a file to the rows, or its error to the problems; returns the number of games.
 
-    Many rows are joined and added to the parts: a game as a row takes twenty times the memory.
+    Every ``JOINED_ROWS`` rows become one of the parts: a row takes twenty times the memory.
     """
     number, broken = 0, 0
     for number, game in enumerate(read_sgf_games(document.data), 1):
         try:
             if isinstance(game, ValueError):
                 raise game
-            rows.append(row_of(game, _replayer()))
+            rows.append(row_of(game))
         except ValueError as error:
             name = document.name if number == 1 else f"{document.name}, game {number}"
             problems.append((name, str(error)))
@@ -171,13 +165,13 @@ def _read_document(document: Document, rows: list[dict], parts: list[Games], pro
             parts.append(to_games(rows))
             rows.clear()
         if broken == MAX_BROKEN:
-            problems.append((document.name, f"{broken} games of this file cannot be read: the rest is passed over"))
+            problems.append((document.name, f"{broken} games of this file cannot be read: the rest is skipped"))
             break
     return number
 
 
 def _possible(name: str, games: Games, problems: list[tuple[str, str]]) -> Games:
-    """The games of a shard that have moves and can be replayed; the problems of the others are added."""
+    """The games of a shard that have moves and can be replayed; the others are appended to the problems."""
     keep = np.zeros(len(games.size), bool)
     for game, size in enumerate(games.size.tolist()):
         moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
@@ -185,7 +179,7 @@ def _possible(name: str, games: Games, problems: list[tuple[str, str]]) -> Games
         try:
             if not len(moves):
                 raise ValueError("no moves")
-            _replayer().check(size, stones, int(games.first[game]), moves)
+            check_game(size, stones, int(games.first[game]), moves)
             keep[game] = True
         except ValueError as error:
             problems.append((f"{name}, game {game + 1}", str(error)))

@@ -8,7 +8,7 @@ A shard is an ``.npz`` inside ``.xz``; G games, R labelled positions (rows), K m
 ``length``          uint16[G]       moves, passes included
 ``moves``           uint16[M]       joined; row * size + column, size * size = pass; Black first, from the empty board
 ``source``          uint8[G]        ``RECORDED`` or ``SELF_PLAYED``
-``number``          int64[G]        which one of its source and seed; optional
+``number``          int64[G]        number among the games of its source and seed; optional
 ``rules``           uint8[G, 7]     rules in force, flags as in :mod:`engine.go.rules` without the komi; optional, and
                                     Chinese where it is missing
 ``row_game``        uint32[R]       the row's game
@@ -16,8 +16,8 @@ A shard is an ``.npz`` inside ``.xz``; G games, R labelled positions (rows), K m
 ``policy_index``    uint16[K, R]    most probable moves, most probable first; ``NO_MOVE`` = none
 ``policy_byte``     uint8[K, R]     their probabilities, p = exp(-byte / 24); 255 = none
 ``value``           float16[R]      win minus loss for Black
-``lead``            float16[R]      points Black leads by; NaN = the network has no score or no ownership
-``ownership``       int8            tenths, 10 = certainly Black's; the boards of all rows joined
+``lead``            float16[R]      Black's lead in points; NaN = the network has no score or no ownership
+``ownership``       int8            tenths, 10 = certainly Black's; the boards of all rows concatenated
 ==================  ==============  =============================================================================
 """
 
@@ -30,7 +30,7 @@ from engine.records.games import Games, check_games
 from engine.records.schema import GAME, MOVE, POINT, ROW, Arrays, Column, Schema, refuse_impossible
 
 RECORDED, SELF_PLAYED = range(2)
-"""Where a labelled game comes from: ``source``"""
+"""Values of ``source``"""
 FLAGS = RULE_FIELDS - 1
 NO_MOVE = 65535
 """``policy_index`` where a row has fewer than K moves"""
@@ -58,20 +58,20 @@ class Labels(NamedTuple):
     lead_black: Annotated[np.ndarray, Column("f2", ROW, name="lead", memory="f4")]
     """float32[R]: points; NaN = unknown, and so is the row's ownership"""
     ownership_black: Annotated[np.ndarray, Column("i1", POINT, name="ownership")]
-    """int8: tenths, in policy order, the boards of all rows joined"""
+    """int8: tenths, in policy order, the boards of all rows concatenated"""
     own_offsets: Annotated[np.ndarray, Column("u2", ROW, name="own_length", memory="i8", is_stored=False)]
     """int64[R+1]: the board of row r is ownership_black[own_offsets[r]:own_offsets[r+1]]"""
     flags: Annotated[np.ndarray, Column("u1", GAME, (FLAGS,), name="rules", is_optional=True)]
     """uint8[G, 7]: rules in force, as in :mod:`engine.go.rules` without the komi"""
     source: Annotated[np.ndarray, Column("u1", GAME, is_optional=True)]
-    """uint8[G]: ``RECORDED`` or ``SELF_PLAYED``; ``games.number`` says which game of the source it is"""
+    """uint8[G]: ``RECORDED`` or ``SELF_PLAYED``; ``games.number`` is the number within the source"""
 
 
 def _check(labels: Labels) -> None:
-    """Refuse labels that do not belong to their games' positions.
+    """Check labels against their games.
 
     Raises:
-        ValueError: what is wrong.
+        ValueError: a value is impossible; names the quantity.
     """
     check_games(labels.games)
     passing = labels.games.size[labels.game] ** 2
@@ -84,7 +84,7 @@ def _check(labels: Labels) -> None:
 
 
 def _decode(arrays: Arrays) -> Arrays:
-    """What rows have in another order or encoding, and what older shards lack."""
+    """Arrays in another order or encoding than the record's, and defaults of those that older shards lack."""
     count, size = len(arrays["size"]), arrays["size"].astype(np.int64)
     lacking = {"rules": np.tile(CHINESE_FLAGS, (count, 1)), "source": np.full(count, RECORDED)}
     return {name: array for name, array in lacking.items() if name not in arrays} | {
@@ -95,7 +95,7 @@ def _decode(arrays: Arrays) -> Arrays:
 
 
 def _encode(fields: Arrays) -> Arrays:
-    """The reverse."""
+    """The inverse of :func:`_decode`."""
     return {"policy_index": fields["policy_index"].T, "policy": _policy_byte(fields["policy"]).T}
 
 
@@ -104,11 +104,11 @@ LABELS = Schema(
     {"size": None, "komi": None, "offsets": None, "moves": Column("u2", MOVE), "number": None}, _decode, _encode,
 )  # fmt: skip
 read_labels, write_labels = LABELS.read, LABELS.write
-"""One shard; labels to be written have probabilities as :func:`unpack_policy` gives them, so that none changes"""
+"""Probabilities survive a round trip unchanged if :func:`unpack_policy` made them"""
 
 
 def pack_policy(probabilities: np.ndarray, moves: int) -> tuple[np.ndarray, np.ndarray]:
-    """The most probable moves of each row, as a shard holds them.
+    """The most probable moves of each row, encoded as in a shard.
 
     Args:
         probabilities: float64[B, A], in policy order.
@@ -124,10 +124,10 @@ def pack_policy(probabilities: np.ndarray, moves: int) -> tuple[np.ndarray, np.n
 
 
 def _policy_byte(probabilities: np.ndarray) -> np.ndarray:
-    """uint8: ``policy_byte`` of probabilities; ``NO_BYTE`` for those too small for it."""
+    """uint8: probabilities as ``policy_byte``; ``NO_BYTE`` = too small to encode."""
     return np.minimum(np.rint(-BYTES_PER_NAT * np.log(np.maximum(probabilities, 1e-30))), NO_BYTE).astype(np.uint8)
 
 
 def unpack_policy(byte: np.ndarray) -> np.ndarray:
-    """float32: probabilities of ``policy_byte``; none = 0."""
+    """float32: probabilities from ``policy_byte``; 0 for ``NO_BYTE``."""
     return np.where(byte == NO_BYTE, 0, np.exp(byte / np.float32(-BYTES_PER_NAT))).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Statistics of game records, as numbers that add up over shards."""
+"""Statistics of game records that can be added up over shards."""
 
 from collections import Counter
 from typing import Any
@@ -9,11 +9,11 @@ from engine.records.games import ENDINGS, Games
 from engine.records.sgf_values import rank_text
 
 SHOWN = 6
-"""Most frequent values that a cell of a table shows"""
+"""Most entries in a cell of a table"""
 
 
 def overview(games: Games) -> dict[str, Any]:
-    """Counts of everything that is known of some games; whole numbers, and dicts of them by value.
+    """Counts by property of the games: integers, and dicts of integers by value.
 
     ``first_date`` and ``last_date`` are yyyymmdd, None if no date is known.
     """
@@ -42,12 +42,12 @@ def overview(games: Games) -> dict[str, Any]:
 
 
 def _counts(values) -> dict[str, int]:
-    """How often each value occurs, as JSON can hold it, most frequent first."""
+    """Number of occurrences by value as a string, most frequent first."""
     return {str(value): count for value, count in Counter(values).most_common()}
 
 
 def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The overview of both."""
+    """The sum of two overviews."""
     whole: dict[str, Any] = {}
     for name, value in one.items():
         more = other[name]
@@ -63,7 +63,7 @@ def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def cell(value: Any) -> str:
-    """A value for a table: of a dict the most frequent entries, one a line."""
+    """A value as a cell of a table; a dict shows its most frequent entries, one a line."""
     if value is None:
         return "?"
     if not isinstance(value, dict):

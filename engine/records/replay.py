@@ -1,12 +1,14 @@
-"""Replaying recorded games: the stones they begin with, then their moves with colours alternating."""
+"""Replaying recorded games: setup stones, then moves with colours alternating."""
 
+import functools
+import threading
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.go.board import META_SIZE, play
 from engine.go.geometry import BLACK, EMPTY, PASS, point_of, to_sgf
-from engine.go.position import META_TO_MOVE, begin, copy_position, is_legal_move, new_position, play_move
+from engine.go.position import META_TO_MOVE, Position, begin, copy_position, is_legal_move, new_position, play_move
 from engine.go.rules import (
     KO_SIMPLE,
     RULE_FIELDS,
@@ -24,7 +26,7 @@ from engine.records.games import MAX_MOVES, Games
 from engine.system.jit import kernel
 
 USUAL_KOMI, HANDICAP_KOMI = 7.5, 0.5
-"""Komi of an even game, and of one with handicap stones, whose record does not say."""
+"""Komi of an even game and of a handicap game whose record gives none"""
 
 
 @kernel
@@ -35,7 +37,7 @@ def set_up(position, stones, first):
         stones: uint16: codes as in ``Games.setup``.
         first: colour to move.
     Returns:
-        bool: False if two stones are on one point or a chain has no liberty; the position is of no use then.
+        bool: False if two stones are on one point or a chain has no liberty; the position is then undefined.
     """
     size = position.board.meta[META_SIZE]
     for i in range(len(stones)):
@@ -51,7 +53,7 @@ def set_up(position, stones, first):
 
 
 class Recorded(NamedTuple):
-    """The arrays of :class:`engine.records.games.Games` that a replay reads, as there."""
+    """The arrays of :class:`engine.records.games.Games` that :func:`replay` reads."""
 
     offsets: np.ndarray
     moves: np.ndarray
@@ -71,11 +73,11 @@ def replay(position, fresh, record, game, ply, rules):
 
     Args:
         position: overwritten; with room for the moves.
-        fresh: the position of an empty board, only read.
+        fresh: a position with an empty board, read only.
         record: :class:`Recorded`.
         rules: int64[RULE_FIELDS].
     Returns:
-        int: -1, or the first move that is on a stone; the position is then the one before it.
+        int: -1, or the index of the first move on a stone; the position is then the one before that move.
     """
     copy_position(position, fresh)
     for i in range(RULE_FIELDS):
@@ -91,17 +93,17 @@ def replay(position, fresh, record, game, ply, rules):
 
 
 def komi_of(games: Games, rows: np.ndarray) -> np.ndarray:
-    """float32[B]: komi of games, the usual one where it is unknown."""
+    """float32[B]: komi of games, with the usual komi where it is unknown."""
     usual = np.where(games.handicap[rows] >= 2, np.float32(HANDICAP_KOMI), np.float32(USUAL_KOMI))
     return np.where(np.isnan(games.komi[rows]), usual, games.komi[rows])
 
 
 def game_rules(games: Games, rows: np.ndarray, territory: np.ndarray) -> np.ndarray:
-    """int64[B, RULE_FIELDS]: the rules that games are shown under.
+    """int64[B, RULE_FIELDS]: rules of the input planes of games.
 
     Args:
         rows: int64[B]: the games.
-        territory: bool[B]: counted by territory, else by area.
+        territory: bool[B]: territory scoring, else area scoring.
     """
     rules = np.zeros((len(rows), RULE_FIELDS), np.int64)
     rules[:, RULE_KOMI_X2] = np.rint(2 * komi_of(games, rows))
@@ -123,31 +125,29 @@ def first_illegal(position, moves):
     return -1
 
 
-class Replayer:
-    """Replays games to see whether they are possible; owns its boards. Not for two threads at once."""
+@functools.cache
+def _boards(size: int, thread: int) -> tuple[Position, Position]:
+    """An empty position and one to overwrite."""
+    return new_position(size, MAX_MOVES), new_position(size, MAX_MOVES)
 
-    def __init__(self) -> None:
-        self._boards: dict[int, tuple] = {}
 
-    def check(self, size: int, stones: np.ndarray, first: int, moves: np.ndarray) -> None:
-        """Replay a game under the rules that all rule sets share.
+def check_game(size: int, stones: np.ndarray, first: int, moves: np.ndarray) -> None:
+    """Replay a game under the rules that all rule sets share. Threads: any.
 
-        The simple ko holds and a single stone may not fill its last liberty; larger suicides and longer repetitions
-        are legal under some rules.
+    Simple ko holds and a single stone may not fill its last liberty; larger suicides and longer repetitions are legal
+    under some rules.
 
-        Raises:
-            ValueError: more than ``MAX_MOVES`` moves, the stones are no position, or a move is illegal.
-        """
-        if len(moves) > MAX_MOVES:
-            raise ValueError(f"{len(moves)} moves, at most {MAX_MOVES} are read")
-        if size not in self._boards:
-            self._boards[size] = new_position(size, MAX_MOVES), new_position(size, MAX_MOVES)
-        fresh, position = self._boards[size]
-        copy_position(position, fresh)
-        position.rules[RULE_SUICIDE] = 1
-        if not set_up(position, stones, first):
-            raise ValueError("the stones set up are no position")
-        wrong = first_illegal(position, moves)
-        if wrong >= 0:
-            at = to_sgf(int(point_of(int(moves[wrong]), size)), size)
-            raise ValueError(f"move {wrong + 1} at {at} is illegal")
+    Raises:
+        ValueError: more than ``MAX_MOVES`` moves, impossible setup stones, or an illegal move.
+    """
+    if len(moves) > MAX_MOVES:
+        raise ValueError(f"{len(moves)} moves, expected at most {MAX_MOVES}")
+    fresh, position = _boards(size, threading.get_ident())
+    copy_position(position, fresh)
+    position.rules[RULE_SUICIDE] = 1
+    if not set_up(position, stones, first):
+        raise ValueError("the setup stones are no legal position")
+    wrong = first_illegal(position, moves)
+    if wrong >= 0:
+        at = to_sgf(int(point_of(int(moves[wrong]), size)), size)
+        raise ValueError(f"move {wrong + 1} at {at} is illegal")

@@ -1,8 +1,8 @@
-"""Records of games as tables of columns, by which their shards are read, checked, joined and written.
+"""Schemas of game records, by which their shards are read, checked, joined and written.
 
 A record is a NamedTuple of arrays, each annotated with its :class:`Column`: :class:`engine.records.games.Games`, or a
 class with ``games`` and arrays of its own. A shard is an ``.npz`` inside ``.xz`` with an array for each column, in
-smaller dtypes; where a record has the offsets of joined arrays, a shard has their lengths. Start at :class:`Schema`.
+smaller dtypes; it stores lengths where a record has the offsets of joined arrays. Start at :class:`Schema`.
 """
 
 import io
@@ -18,21 +18,21 @@ import numpy as np
 from engine.system.files import Known, read_packed_arrays, written_whole
 
 GAME, MOVE, STONE, ROW, POINT = "game", "move", "stone", "row", "point"
-"""What a column has an entry for each of; points are those of all rows"""
+"""First axis of a column: one entry a game, move, stone set up, row, or point of all rows"""
 OFFSETS = {"offsets": MOVE, "setup_offsets": STONE, "own_offsets": POINT}
-"""Fields that say where the moves, stones or points of each game or row begin"""
+"""Fields with the offsets of each game's moves and stones, and of each row's points"""
 
 Record = TypeVar("Record", bound=tuple[Any, ...])
 Arrays = dict[str, np.ndarray]
 
 
 class Column(NamedTuple):
-    """How shards hold an array of a record: the annotation of its field."""
+    """Storage of a record's array in shards: the annotation of its field."""
 
     dtype: str
     """in a shard"""
     per: str = GAME
-    """what it has an entry for each of"""
+    """the first axis"""
     tail: tuple[int | None, ...] = ()
     """shape of an entry; None = any length"""
     name: str = ""
@@ -40,20 +40,21 @@ class Column(NamedTuple):
     memory: str = ""
     """dtype in the record; empty = that in a shard"""
     unknown: float | None = None
-    """the entry where nothing is known of a game; None = always known"""
+    """entry of a game whose value is unknown; None = always known"""
     is_optional: bool = False
-    """whether a shard may lack it"""
+    """a shard may lack the column"""
     is_stored: bool = True
-    """whether shards hold it at all"""
+    """False = no shard has the column"""
+
+    def named(self, field: str) -> "Column":
+        """The column of a field, its defaults filled in."""
+        return self._replace(name=self.name or field, memory=self.memory or self.dtype)
 
 
 def columns_of(record: type) -> dict[str, Column]:
-    """The columns of a record by field, those of its ``games`` left out."""
-    return {
-        field: column._replace(name=column.name or field, memory=column.memory or column.dtype)
-        for field, hint in get_type_hints(record, include_extras=True).items()
-        for column in getattr(hint, "__metadata__", ())
-    }
+    """A record's own columns by field; those of its ``games`` are not included."""
+    hints = get_type_hints(record, include_extras=True)
+    return {field: column.named(field) for field, hint in hints.items() for column in getattr(hint, "__metadata__", ())}
 
 
 class Schema(Generic[Record]):
@@ -64,21 +65,20 @@ class Schema(Generic[Record]):
         of_games: Mapping[str, Column | None] | None = None, decode: Callable[[Arrays], Arrays] = lambda arrays: {},
         encode: Callable[[Arrays], Arrays] = lambda fields: {},
     ) -> None:  # fmt: skip
-        """Declare shards.
+        """Declare a kind of shard.
 
         Args:
-            kind: what they are of, in words.
-            check: raises ValueError where values are impossible or contradict each other.
-            of_games: the fields of ``games`` that a shard holds; with a column where it is not that of games' shards.
-            decode: of a shard's arrays those that differ in more than dtype, as the record has them.
-            encode: the reverse, by fields of the record.
+            kind: name of the record in error messages, in the plural.
+            check: raises ValueError if a record has impossible or contradictory values.
+            of_games: the fields of ``games`` that a shard stores; a column replaces the one of games shards.
+            decode: from a shard's arrays to the record's, for arrays that differ in more than dtype.
+            encode: the inverse, by fields of the record.
         """
         self.kind, self._record, self._check, self._decode, self._encode = kind, record, check, decode, encode
         self._games: Any = get_type_hints(record).get("games")
         self.columns, of_all_games = columns_of(record), columns_of(self._games) if self._games else {}
         for field, other in (of_games or {}).items():
-            column = other or of_all_games[field]
-            self.columns[field] = column._replace(name=column.name or field, memory=column.memory or column.dtype)
+            self.columns[field] = (other or of_all_games[field]).named(field)
         self._stored = {field: column for field, column in self.columns.items() if column.is_stored}
         self.known: Known = {column.name: (column.dtype, (None, *column.tail)) for column in self._stored.values()}
 
@@ -86,8 +86,7 @@ class Schema(Generic[Record]):
         """Read one shard.
 
         Raises:
-            ValueError: the file is missing, no such shard, larger than shards are, or its numbers contradict each
-                other; one line.
+            ValueError: the file is missing, not such a shard, over the size limit, or inconsistent; one line.
         """
         return self.decoded(path, read_shard(path, self.kind, self.known))
 
@@ -110,7 +109,7 @@ class Schema(Generic[Record]):
         return record
 
     def _made(self, fields: Arrays) -> Record:
-        """The record of some fields."""
+        """A record from its arrays by name."""
         record: Any = self._record
         if self._games is None:
             return record(**fields)
@@ -119,10 +118,10 @@ class Schema(Generic[Record]):
         return record(games=self._games(**of_games), **own)
 
     def _check_counts(self, fields: Arrays) -> None:
-        """Refuse columns whose numbers of entries contradict each other.
+        """Check that the columns have matching lengths.
 
         Raises:
-            ValueError: they do.
+            ValueError: two columns contradict each other.
         """
         counts = {GAME: len(fields["size"]), ROW: len(fields.get("game", ()))}
         counts |= {per: int(fields[name][-1]) for name, per in OFFSETS.items() if name in fields}
@@ -132,10 +131,10 @@ class Schema(Generic[Record]):
                 raise ValueError(f"{field} has {len(fields[field])} entries, expected {expected}")
 
     def write(self, path: Path, record: Record, **more: np.generic) -> None:
-        """Write one shard, whole or not at all; the same record always makes the same bytes.
+        """Write one shard atomically; the same record always gives the same bytes.
 
         Args:
-            more: numbers that a shard has besides.
+            more: further scalars of the shard.
         """
         fields = fields_of(record)
         lengths = {name: np.diff(fields[name]) for name in OFFSETS if name in fields}
@@ -149,13 +148,13 @@ class Schema(Generic[Record]):
             partial.write_bytes(lzma.compress(packed.getvalue(), preset=6))
 
     def pack(self, record: Record) -> bytes:
-        """A record as bytes, not compressed: what workers send back, and what journals hold."""
+        """A record as uncompressed bytes, for journals and for results of workers."""
         fields = fields_of(record)
         header = json.dumps([(name, array.dtype.str, array.shape) for name, array in fields.items()]).encode()
         return b"".join([len(header).to_bytes(4, "little"), header, *(array.tobytes() for array in fields.values())])
 
     def unpack(self, content: bytes) -> Record:
-        """The record of :meth:`pack`, unchecked."""
+        """The record from the bytes of :meth:`pack`, unchecked."""
         at = 4 + int.from_bytes(content[:4], "little")
         fields: Arrays = {}
         for name, dtype, shape in json.loads(content[4:at]):
@@ -165,10 +164,10 @@ class Schema(Generic[Record]):
 
 
 def read_shard(path: Path, kind: str, known: Known) -> Arrays:
-    """The known arrays of a shard; others are passed over.
+    """The known arrays of a shard; unknown ones are ignored.
 
     Raises:
-        ValueError: the file is missing, no shard, one of another kind, or larger than shards are; one line.
+        ValueError: the file is missing, not a shard of this kind, or over the size limit; one line.
     """
     try:
         return read_packed_arrays(path, known)
@@ -177,14 +176,14 @@ def read_shard(path: Path, kind: str, known: Known) -> Arrays:
 
 
 def fields_of(record: tuple[Any, ...]) -> Arrays:
-    """The arrays of a record by name, those of its games among them."""
+    """The arrays of a record and of its games, by name."""
     fields: Arrays = record._asdict()  # type: ignore[attr-defined]  # records are NamedTuples
     games: Any = fields.pop("games", None)
     return fields if games is None else games._asdict() | fields
 
 
 def join(parts: Sequence[Record]) -> Record:
-    """Records of one class joined into one, games and rows in order; at least one part."""
+    """Concatenate records of one class (at least one), games and rows in order."""
     firsts = offsets_of([len(fields_of(part)["size"]) for part in parts])
 
     def joined(name: str, pieces: Sequence[Any]) -> Any:
@@ -201,12 +200,12 @@ def join(parts: Sequence[Record]) -> Record:
 
 
 def refuse_impossible(checks: Mapping[str, np.ndarray]) -> None:
-    """Refuse arrays in which some value is impossible.
+    """Check arrays for impossible values.
 
     Args:
-        checks: bool arrays by what they check; each must be true everywhere.
+        checks: bool arrays by the quantity that they check; each must be true everywhere.
     Raises:
-        ValueError: what is impossible.
+        ValueError: a check failed; names the quantity.
     """
     for what, is_right in checks.items():
         if not is_right.all():
@@ -214,5 +213,5 @@ def refuse_impossible(checks: Mapping[str, np.ndarray]) -> None:
 
 
 def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
-    """int64[P+1]: where each of P joined pieces begins, and where the last one ends."""
+    """int64[P+1]: the offsets of P concatenated pieces, and the total length."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -1,4 +1,4 @@
-"""Rows of self-play by search: games and, for each full search in them, what the network is to learn from it.
+"""Rows of self-play by search: games and, for each full search in them, the training targets.
 
 A shard is an ``.npz`` inside ``.xz``; G games of one board size N, M moves, R rows, A = N*N + 1:
 
@@ -10,19 +10,20 @@ A shard is an ``.npz`` inside ``.xz``; G games of one board size N, M moves, R r
 ``moves``       uint16[M]          joined; row * size + column, size * size = pass; Black first, from the empty board
 ``result``      int8[G]            1 Black won, -1 White won, 0 drawn
 ``ending``      uint8[G]           index into :data:`engine.records.games.ENDINGS`: counted, resigned or limit
-``margin``      float32[G]         points won by; NaN = resigned
-``owner``       int8[G, N*N]       owners of the last board, 1 Black's, -1 White's, 0 neither's; resigned: zeros
-``number``      int64[G]           which game of its run
+``margin``      float32[G]         winning margin in points; NaN = resigned
+``owner``       int8[G, N*N]       ownership of the last board, 1 Black's, -1 White's, 0 neither's; resigned: zeros
+``number``      int64[G]           number of the game in its run
 ``network``     uint64[G]          the network that played: the first 8 bytes of its file's SHA-256
-``step``        int64[G]           steps it was trained for
-``resigner``    uint8[G]           the colour that first had reason to resign; 0 = neither
-``quits``       bool[G]            hopeless games like this one are resigned; otherwise it was played out
-``lowest``      float32[G, 2]      by colour the lowest value that it would have resigned at: any higher bound resigns
+``step``        int64[G]           training steps of that network
+``resigner``    uint8[G]           the colour whose values fell below the threshold first; 0 = neither
+``quits``       bool[G]            whether resigning was allowed; False = the game was played out
+``lowest``      float32[G, 2]      by colour the lowest value that its last values all stayed below: every threshold
+                                   above it would have made the colour resign
 ``row_game``    uint32[R]          the row's game; rows are in the order of games and plies
 ``row_ply``     uint16[R]          the row is the position after this number of moves
 ``policy``      uint16[R, A]       policy target in policy order: visits, pruned, or probabilities, in any unit
 ``value``       float32[R]         value of the search for Black
-``weight``      float32[R]         what the row counts for, 1 in the mean over a game (policy surprise weighting)
+``weight``      float32[R]         sampling weight, 1 in the mean over a game (policy surprise weighting)
 ==============  =================  ===================================================================================
 """
 
@@ -66,16 +67,16 @@ class SearchRows(NamedTuple):
 
 
 def _check(rows: SearchRows) -> None:
-    """Refuse rows that do not belong to their games.
+    """Check rows against their games.
 
     Raises:
-        ValueError: what is wrong.
+        ValueError: a value is impossible; names the quantity.
     """
     games = rows.games
     check_games(games)
     area = int(games.size[0]) ** 2 if len(games.size) else 0
     if len(games.size) and (rows.owner.shape[1] != area or rows.policy.shape[1] != area + 1):
-        raise ValueError("owners or targets are not those of the board")
+        raise ValueError("ownership or targets are of another board size")
     key = rows.game * (1 << 16) + rows.ply
     refuse_impossible({
         "board size": games.size**2 == area,
@@ -100,12 +101,12 @@ read_search_rows, write_search_rows = SEARCH_ROWS.read, SEARCH_ROWS.write
 
 
 def replies(rows: SearchRows, which: np.ndarray) -> np.ndarray:
-    """What the opponent did next: its policy target if that was a full search's, else the move that it played.
+    """Targets for the opponent's reply: its policy target after a full search, else the move played.
 
     Args:
         which: int64[B], rows.
     Returns:
-        float32[B, A]: in policy order, probabilities; zeros where the game was over.
+        float32[B, A]: probabilities in policy order; zeros where the game was over.
     Source: Wu 2019 (arXiv 1902.10565), section 3.4.
     """
     after = np.minimum(which + 1, len(rows.game) - 1)

@@ -1,10 +1,10 @@
-"""From SGF to :class:`engine.records.games.Games`: what a file says, made uniform, and refused where it is no game.
+"""From SGF to :class:`engine.records.games.Games`: normalised, and refused where a file is no game.
 
-Files disagree about beginnings, komi and scoring. Here:
+Servers write beginnings, komi and scoring in different ways. Here:
 
-* Black's moves before White's first, two or more, are stones set up: a handicap placed freely;
-* handicap is the number of Black's stones set up where White has none and begins, or HA if that says more;
-* a komi of 0 in an even game between ranks in 段 (Fox) means 6.5: its scored games agree with that;
+* Black's moves before White's first, two or more, are setup stones: a freely placed handicap;
+* handicap is the number of Black's setup stones if White has none and begins, or HA if that is larger;
+* a komi of 0 in an even game between ranks in 段 (Fox) means 6.5, which its scored games confirm;
 * rules are taken from RU, but komi 7.5 is never territory (Fox writes RU[Japanese] into every file).
 """
 
@@ -18,7 +18,7 @@ from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import RULE_SETS, SCORING_TERRITORY, Rules
 from engine.go.sgf import SgfGame
 from engine.records.games import UNKNOWN_VALUES, Games, offsets_of, policy_indices
-from engine.records.replay import Replayer
+from engine.records.replay import check_game
 from engine.records.sgf_values import date_of, rank_of, result_of, seconds_of
 
 FOX_KOMI = 6.5
@@ -27,7 +27,7 @@ MAX_MAIN_TIME = 10**6
 
 
 def to_games(rows: Sequence[dict[str, Any]]) -> Games:
-    """One game after the other; at least one, each from :func:`row_of`."""
+    """Games from at least one row of :func:`row_of`, in order."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     return Games(
         size=np.array(columns["size"], np.int64),
@@ -39,11 +39,11 @@ def to_games(rows: Sequence[dict[str, Any]]) -> Games:
     )
 
 
-def row_of(record: SgfGame, replayer: Replayer) -> dict[str, Any]:
-    """A game's values by the names of ``Games``, if it can be replayed.
+def row_of(record: SgfGame) -> dict[str, Any]:
+    """A game's values by the fields of ``Games``; the game is replayed. Threads: any.
 
     Raises:
-        ValueError: no moves or too many, colours that do not alternate, stones that are no position, an illegal move.
+        ValueError: no moves or too many, colours that do not alternate, impossible setup stones, an illegal move.
     """
     moves = record.moves
     leading = next((n for n, (color, _) in enumerate(moves) if color == WHITE), len(moves))
@@ -58,19 +58,19 @@ def row_of(record: SgfGame, replayer: Replayer) -> dict[str, Any]:
         if color == before:
             raise ValueError(f"colours do not alternate at move {number}")
     row = _row(record)
-    replayer.check(record.size, row["setup"], row["first"], row["moves"])
+    check_game(record.size, row["setup"], row["first"], row["moves"])
     return row
 
 
 def komi_meant(record: SgfGame) -> float | None:
-    """A game's komi as the server that wrote it means it; None = not given."""
+    """A game's komi, read by the conventions of the server that wrote it; None = not given."""
     begins_evenly = [color for color, _ in record.moves[:2]] in ([], [BLACK], [BLACK, WHITE])
     is_even = begins_evenly and not record.black and not record.white and not _declared_handicap(record)
     return FOX_KOMI if record.komi == 0 and _is_fox(record) and is_even else record.komi
 
 
 def rules_meant(record: SgfGame) -> Rules | None:
-    """A game's rules as the server that wrote it means them; None = not given."""
+    """A game's rules, read by the conventions of the server that wrote it; None = not given."""
     is_chinese = _has_territory(record) and _is_fox(record) and record.komi == AREA_KOMI
     return RULE_SETS["chinese"] if is_chinese else record.rules
 
@@ -84,14 +84,14 @@ def _is_fox(record: SgfGame) -> bool:
 
 
 def _declared_handicap(record: SgfGame) -> int:
-    """What HA says, if it is a handicap."""
+    """The number of stones in HA; 0 = no handicap."""
     said = record.details.get("HA", "")
     number = int(said) if said.isdecimal() and len(said) <= 3 else 0
     return number if number >= 2 else 0
 
 
 def _row(record: SgfGame) -> dict[str, Any]:
-    """:func:`row_of` for a game that begins with one move of each colour, unchecked."""
+    """:func:`row_of` without checks, for a game whose colours alternate from the first move."""
     size, details = record.size, record.details
     result = result_of(record.result)
     first = record.moves[0][0]

@@ -1,7 +1,7 @@
-"""Properties of SGF files as people and servers write them: results, ranks, dates, times.
+"""SGF properties as people and servers write them: results, ranks, dates, times.
 
-Every function takes the text of a property, empty if it is missing, and never fails: what it does not understand is
-unknown. The standard's own forms are at www.red-bean.com/sgf; the others are those of KGS, OGS, IGS, Tygem, Fox, and
+Every function takes the text of a property, empty if it is missing, and never fails: text that it does not understand
+is unknown. The standard's own forms are at www.red-bean.com/sgf; the others are those of KGS, OGS, IGS, Tygem, Fox, and
 of Chinese, Japanese and Korean archives.
 """
 
@@ -26,7 +26,7 @@ class Result(NamedTuple):
     ending: int
     """one of the endings of :mod:`engine.records.games`"""
     margin: float
-    """points won by; NaN = not counted or unknown; 0 in a drawn game"""
+    """winning margin in points; NaN = not counted or unknown; 0 = drawn"""
 
 
 NOTHING = float("nan")
@@ -36,7 +36,7 @@ _WINNER = re.compile(r"(?:(b(?:lack)?(?![a-z])|黑|黒|흑)|(w(?:hite)?(?![a-z])
 _LOST = re.compile(
     r"(?:resigns|resigned|loses|lost|forfeits|forfeited)\b|(?:中盘|中盤|超时|超時|时间|時間|時間切れ)?(?:负|負|败|敗|认输|認輸|投了)"
 )
-"""Words after a colour that say it lost"""
+"""Words after a colour that mean that it lost"""
 _ENDINGS = (
     (re.compile(r"r(?:es)?(?![a-z])|.*(?:resign|中盘|中盤|中押|投了|认输|불계)"), RESIGNED),
     (re.compile(r"t(?![a-z])|.*(?:time|超时|超時|時間|时间|시간)"), TIME),
@@ -51,9 +51,9 @@ _ZI = "子"
 def result_of(text: str) -> Result:
     """Result in RE: ``B+R``, ``W+12.5``, ``B+Time``, ``Draw``, ``白胜1又1/4子``, ...
 
-    ``Black resigns`` and ``黑超时负`` name the loser. Margins in quarters of a point count "zi", stones of one colour,
-    half a point's worth of area each way, so they are doubled; other odd fractions and a margin of zero with a winner
-    are no margins, but the winner holds.
+    ``Black resigns`` and ``黑超时负`` name the loser. Margins in "zi" or in quarters count stones of one colour and are
+    doubled to points. With other odd fractions, or a margin of zero beside a winner, the margin is unknown and the
+    winner is kept.
     """
     words = " ".join(text.casefold().split())
     if _VOID.match(words):
@@ -73,7 +73,7 @@ def result_of(text: str) -> Result:
 
 
 def _margin(words: str) -> float | None:
-    """Points in the words after the winner; None if there are none, or zero; NaN for a number that is no margin."""
+    """Margin in the words after the winner, in points; None = no number, or zero; NaN = an impossible margin."""
     found = next((match for match in _POINTS.finditer(words) if match[0]), None)
     whole, upper, lower = found.groups(default="") if found else ("", "", "")
     margin = float(whole.replace(",", ".")) if whole else 0.0
@@ -99,7 +99,7 @@ _NUMBER = re.compile(r"初|([一二三四五六七八九])?(十)?([一二三四�
 
 
 def _arabic(found: re.Match[str]) -> str:
-    """A Chinese number below a hundred in figures; 初 is the first."""
+    """A Chinese number below a hundred in Arabic digits; 初 is 1."""
     if found[0] in ("", "初"):
         return "1" if found[0] else ""
     tens, ten, ones = (_NUMERALS.get(sign or "", 0) for sign in found.groups())
@@ -133,14 +133,14 @@ def rank_text(rank: int) -> str:
 
 
 def read_rank(text: str) -> int:
-    """A rank of :func:`rank_of` as people write one.
+    """:func:`rank_of` for an option.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a rank.
     """
     rank = rank_of(text)
     if rank == 0:
-        raise ValueError(f"{text!r} is no rank, expected one like 3k, 6d or 1p")
+        raise ValueError(f"{text!r} is not a rank, expected one like 3k, 6d or 1p")
     return rank
 
 
@@ -159,7 +159,7 @@ def date_of(text: str) -> int:
     ``29.12.2016``.
 
     Returns:
-        int: yyyymmdd; month and day, or all of it, are 0 where the text does not tell or no calendar has them.
+        int: yyyymmdd; 0 for a month and day, or for all of it, that is missing or not in the calendar.
     """
     words = text.casefold()
     found = _COMPACT.search(words)
@@ -178,19 +178,19 @@ def date_of(text: str) -> int:
 
 
 def read_day(text: str) -> int:
-    """``2016``, ``2016-12`` or ``2016-12-29`` as yyyymmdd, zeros for what is open.
+    """``2016``, ``2016-12`` or ``2016-12-29`` as yyyymmdd, zeros for omitted parts.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: the text is none of these.
     """
     day = date_of(text)
     if day == 0 or text.count("-") != (day % 10000 > 0) + (day % 100 > 0):
-        raise ValueError(f"{text!r} is no date, expected 2016, 2016-12 or 2016-12-29")
+        raise ValueError(f"{text!r} is not a date, expected 2016, 2016-12 or 2016-12-29")
     return day
 
 
 def _date(year: int, month: int, day: int) -> int:
-    """yyyymmdd with zeros for what is not in the calendar."""
+    """yyyymmdd with zeros for a month or day that is not in the calendar."""
     if not 1 <= month <= 12:
         return 10000 * year
     try:

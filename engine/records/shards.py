@@ -1,8 +1,8 @@
-"""``keima data build``: games from anywhere to a folder of shards with a manifest.
+"""``keima data build``: from game files to a folder of shards with a manifest.
 
-Start at :func:`build`. Moves of games that stay wait in one file until all are known; then duplicates are removed,
-games split and shuffled, and shards written. All of it happens in a folder beside the one asked for, which gets its
-name when it is whole: a build that was stopped leaves nothing that looks finished.
+Start at :func:`build`. The moves of all games that pass the filters are spooled to one file; then duplicates are
+removed, games split and shuffled, and shards written. The folder is built under a temporary name beside OUT and renamed
+when it is complete, so a build that was stopped leaves nothing that looks finished.
 
     OUT/manifest.json
     OUT/train/train-000.npz.xz, train-001.npz.xz, ...
@@ -45,19 +45,19 @@ from engine.system.files import sha256_of, synced, written_whole
 
 MANIFEST = "manifest.json"
 FORMAT = "keima games"
-"""Of built folders; what bulk play fills has a format of its own (:mod:`engine.selfplay.plan`)"""
+"""``format`` in manifests of built folders; bulk play has a format of its own (:mod:`engine.selfplay.plan`)"""
 NAMED_PROBLEMS = 100
-"""Problems named in the manifest; all are counted"""
+"""Most problems listed in the manifest; all are counted"""
 
 
 @dataclass(frozen=True)
 class BuildOptions(Checked):
-    """What to build from what."""
+    """Sources and settings of a build."""
 
     sources: tuple[Path, ...]
     filters: Filters = Filters()  # noqa: RUF009 - frozen
     without: tuple[Path, ...] = ()
-    """shards whose games must not be in the new ones, nor any with the same opening"""
+    """shards whose games, and games with the same openings, are left out"""
     distinct_moves: int = option(
         0, "length of an opening, in moves, of which only the longest game is kept; 0 = keep all games that differ",
         low=0, high=MAX_MOVES,
@@ -80,7 +80,7 @@ class BuildOptions(Checked):
 
 @dataclass
 class Pool:
-    """Games read so far: their moves in a file, the rest in memory."""
+    """Games read so far: moves in a file, everything else in memory."""
 
     file: BinaryIO
     parts: list[Games] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Pool:
         self.keys.append(keys)
 
     def all(self) -> tuple[Games, np.ndarray]:
-        """All games, moves still in the file, and their fingerprints."""
+        """All games, with moves mapped from the file, and their fingerprints."""
         self.file.flush()
         return join(self.parts)._replace(moves=np.memmap(self.file.name, np.uint16, "r")), np.concatenate(self.keys)
 
@@ -101,17 +101,17 @@ def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], 
     """Build a folder of shards.
 
     Args:
-        out: folder to make; it must not exist, or be empty.
-        report: told of every batch read.
-        advance: told after every shard how many games are written, and of how many.
+        out: the new folder; must not exist, or be empty.
+        report: called with every batch read.
+        advance: called after every shard with the number of games written and their total.
     Returns:
         dict: the manifest.
     Raises:
         ValueError: a path or shard of ``without`` cannot be used, or no game is left.
         OSError: the folder cannot be written.
     """
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ValueError(f"{out}: already there, expected a new or empty folder")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"{out}: exists, expected a new or empty folder")
     if not out.absolute().parent.is_dir():
         raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
     for path in options.sources:
@@ -129,7 +129,7 @@ def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], 
         if not any(map(len, splits)):
             raise ValueError(_nothing_left(manifest))
         manifest["shards"] = _write(options, games, splits, partial, advance)
-        # A mapped file cannot be deleted everywhere.
+        # Windows cannot delete a mapped file.
         del games
         spool.unlink()
         with written_whole(partial / MANIFEST) as part:
@@ -143,7 +143,7 @@ def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], 
 
 @contextmanager
 def _partial_folder(out: Path) -> Iterator[Path]:
-    """A folder beside another that is removed afterwards, and with it those that killed builds have left."""
+    """A temporary folder beside another, removed at the end together with those that killed builds have left."""
     parent, prefix, suffix = out.parent, f".{out.name}-", ".partial"
     for old in parent.glob(f"{glob.escape(prefix)}*{suffix}"):
         lock = FileLock(old.with_suffix(".lock"), timeout=0)
@@ -152,7 +152,7 @@ def _partial_folder(out: Path) -> Iterator[Path]:
                 shutil.rmtree(old)
             Path(lock.lock_file).unlink(missing_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=parent))
-    # Beside the folder, since Windows neither moves nor removes one with an open file in it.
+    # Beside the folder: Windows neither moves nor removes a folder with an open file in it.
     lock = FileLock(partial.with_suffix(".lock"))
     try:
         with lock:
@@ -164,17 +164,17 @@ def _partial_folder(out: Path) -> Iterator[Path]:
 
 
 def opening_keys(paths: Sequence[Path]) -> np.ndarray:
-    """uint64: fingerprints of the openings of all games in some shards or folders of them."""
+    """uint64: fingerprints of the openings of all games in shards or folders of shards."""
     files = [file for path in paths for file in every_shard_file(path)]
     keys = [fingerprints(read_games(file), OPENING)[:, OPENING_KEY] for file in files]
     return np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.uint64)
 
 
 def every_shard_file(path: Path) -> list[Path]:
-    """A shard, or all in a folder and its folders, sorted: those of the final test too.
+    """A shard, or all shards below a folder, sorted; those of the final test too.
 
     Raises:
-        ValueError: there are none.
+        ValueError: the folder has no shard.
     """
     files = sorted(path.rglob("*.npz.xz")) if path.is_dir() else [path]
     if not files:
@@ -183,8 +183,8 @@ def every_shard_file(path: Path) -> list[Path]:
 
 
 def _read(options: BuildOptions, pool: Pool, report: Callable[[Gathered], None]) -> tuple[Pool, dict[str, Any]]:
-    """Fill the pool, and begin the manifest."""
-    # Games are those found, the unreadable ones included; kept those that pass the filters, duplicates included.
+    """Read all sources into the pool; returns the pool and the first entries of the manifest."""
+    # "games" are all games found, the unreadable ones included; "kept" passed the filters, duplicates included.
     counts: list[dict[str, Any]] = [
         {"path": str(path), "files": 0, "games": 0, "unreadable": 0, "kept": 0} for path in options.sources
     ]
@@ -217,7 +217,7 @@ def _read(options: BuildOptions, pool: Pool, report: Callable[[Gathered], None])
 def _split(
     options: BuildOptions, games: Games, keys: np.ndarray, known: np.ndarray, manifest: dict[str, Any]
 ) -> list[np.ndarray]:
-    """Remove duplicates and split what is left: rows (int64) of each split in random order; fills the manifest."""
+    """Remove duplicates and split the games: rows (int64) of each split in random order; adds to the manifest."""
     lengths = np.diff(games.offsets)
     keep = first_of_each(keys[:, WHOLE], lengths)
     removed = manifest["removed"]
@@ -251,7 +251,7 @@ def _split(
 def _write(
     options: BuildOptions, games: Games, splits: list[np.ndarray], folder: Path, advance: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
-    """Write all shards; as many of training games as they need, one of each other split."""
+    """Write all shards: training games in shards of ``games_per_shard``, each other split in one."""
     (folder / "train").mkdir()
     shards, done, total = [], 0, sum(map(len, splits))
     for name, rows in zip(SPLITS, splits, strict=True):
@@ -274,7 +274,7 @@ def _write(
 
 
 def _nothing_left(manifest: dict[str, Any]) -> str:
-    """The reasons why no game is left, in one line."""
+    """The message for a build without any game left: how many games were removed for which reason."""
     found = sum(source["games"] for source in manifest["sources"])
     reasons = [f"{count} {name}" for name, count in manifest["removed"].items() if count]
     if manifest["unreadable"]:
@@ -286,7 +286,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a built folder.
 
     Raises:
-        ValueError: it is missing, not ours or of a later version.
+        ValueError: missing, not a manifest of this format, or of another version.
     """
     path = folder / MANIFEST
     try:
@@ -299,14 +299,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def verify(folder: Path) -> None:
-    """Check every shard of a built folder against its manifest.
+    """Compare the checksums of all shards of a built folder with its manifest.
 
     Raises:
-        ValueError: the manifest cannot be read, or a shard is missing or has changed.
+        ValueError: the manifest cannot be read, or a shard is missing or was changed.
     """
     for shard in read_manifest(folder)["shards"]:
         path = folder / shard["file"]
         if not path.is_file():
-            raise ValueError(f"{path}: missing, the manifest names it")
+            raise ValueError(f"{path}: missing, though the manifest lists it")
         if sha256_of(path) != shard["sha256"]:
-            raise ValueError(f"{path}: not as the manifest says (SHA-256 differs)")
+            raise ValueError(f"{path}: changed since it was built (SHA-256 differs from the manifest's)")

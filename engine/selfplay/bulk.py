@@ -1,13 +1,13 @@
-"""``keima data play``: games of one or two policies in bulk, without search, to shards of games.
+"""``keima data play``: bulk games of one or two policy networks, without search, to shards of games.
 
-    OUT/games.json                what is played, by which networks, and the shards so far
-    OUT/games-00000.npz.xz, ...   shards (:mod:`engine.records.games`); ``number`` says which game of the run each is
+    OUT/games.json                manifest: options, networks, and the shards so far
+    OUT/games-00000.npz.xz, ...   shards (:mod:`engine.records.games`); ``number`` is the game's number in the run
     OUT/journal.bin               finished games that are in no shard yet (:mod:`engine.system.run_folder`)
 
-A game is a function of the run's seed and the game's number, so a run that was stopped in any way resumes and loses
-only the games that were in play. Several groups of games (:mod:`engine.selfplay.games`) play at once, each on a
-thread of its own. Of N processes that torchrun started the k-th plays every N-th game and has files of its own in the
-same folder, ``games-kofN.json`` and so on; all games together are those of one process. Start at :meth:`BulkPlay.run`.
+A game is a function of the run's seed and the game's number, so a run that was stopped or killed resumes and loses only
+the games in play. Several batches of games (:mod:`engine.selfplay.games`) play at once, each on a thread of its own.
+Process k of N that torchrun started plays every N-th game and has files of its own in the same folder,
+``games-kofN.json`` and so on; together they play the games of one process. Start at :meth:`BulkPlay.run`.
 """
 
 import re
@@ -35,25 +35,25 @@ from engine.train.ranks import Ranks
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"
 COUNT_OF = re.compile(r"games(-\d+of(?P<count>\d+))?\.json")
-"""The manifests of all processes"""
+"""Names of the manifests of all processes"""
 
 
 class BulkWorker:
-    """Plays games of a plan with the networks of some servers. See :class:`engine.system.executor.Worker`."""
+    """Plays the games of a plan. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, servers: Sequence[InferenceServer], plan: Plan, at_once: int, groups: int = 0) -> None:
-        """Take the servers, which the caller closes.
+        """Prepare play; the caller closes the servers.
 
         Args:
-            servers: of the networks that play: one against itself, or two.
-            at_once: games of a group.
-            groups: groups that play at once; 0 = the number that keeps a server busy.
+            servers: of one network, which plays itself, or of two.
+            at_once: games of a batch.
+            groups: batches at once; 0 = enough to keep a server busy.
         """
         self.threads = groups or batches_for(servers[0])
         self._servers, self._plan, self._at_once = servers, plan, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.executor.Worker.do`: the games that the plan keeps, packed.
+        """See :meth:`engine.system.executor.Worker.do`; yields the games that the plan keeps, packed.
 
         Raises:
             RuntimeError: a network failed.
@@ -65,15 +65,15 @@ class BulkWorker:
 
 @dataclass(frozen=True)
 class BulkJob:
-    """Games in bulk, wherever they are played. See :class:`engine.system.executor.Job`."""
+    """Serialisable job of bulk games. See :class:`engine.system.executor.Job`."""
 
     plan: Plan
     networks: tuple[tuple[str, ...], ...]
-    """of each network that plays its file, or both of its files, as the executor's files are named"""
+    """names, among the executor's files, of each network's one or two files"""
     at_once: int
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
-        """A worker with networks of its own, on the GPU of this process if it has one."""
+        """A worker that loads the networks, onto the GPU of this process if it has one."""
         servers = []
         for names in self.networks:
             network = load_network(tuple(files[name] for name in names), "auto", sample_inputs)
@@ -82,25 +82,25 @@ class BulkJob:
 
 
 class BulkPlay:
-    """One folder of games in the making; close it at the end."""
+    """A run of bulk games in its folder; must be closed."""
 
     def __init__(
         self, servers: Sequence[InferenceServer], plan: Plan, networks: list[dict[str, str]], out: Path,
         ranks: Ranks | None = None,
     ) -> None:  # fmt: skip
-        """Open the folder, or begin one.
+        """Begin a run, or resume the folder's.
 
         Args:
-            servers: of the networks that play: one against itself, or two.
-            networks: what the games shall say of them: name and sha256.
+            servers: of one network, which plays itself, or of two.
+            networks: name and sha256 of each network, for the manifest.
             ranks: the processes that share the games; None = this one plays all.
         Raises:
-            ValueError: the folder holds something else, or a network cannot play so; one line.
+            ValueError: the folder contains something else, or a network does not support the options; one line.
         """
         for server in servers:
             check_player(server.spec, [plan.options.size], plan.options.distribution)
             if plan.options.resign > 0.0 and "value" not in server.spec.heads:
-                raise ValueError(f"network {server.spec.name} has no value to resign by")
+                raise ValueError(f"network {server.spec.name} has no value head, which resigning needs")
         self._servers, self._plan, self._options = servers, plan, plan.options
         self._ranks = ranks or Ranks()
         _check_folder(out, self._ranks.count)
@@ -110,7 +110,7 @@ class BulkPlay:
             f"-{self._ranks.rank}of{self._ranks.count}" if self._ranks.count > 1 else "",
         )  # fmt: skip
         self._positions = np.zeros(0, np.int64)
-        """positions that each finished game gives, by its number"""
+        """number of positions of each finished game, by the game's number"""
         for games in [*(read_games(out / shard["file"]) for shard in self._manifest["shards"]), *self._folder.held]:
             self._note(games)
         self._stopped = threading.Event()
@@ -125,19 +125,19 @@ class BulkPlay:
         return len(self._folder.done)
 
     def positions(self, games: int = NEVER) -> int:
-        """Positions of the finished games with numbers below ``games``."""
+        """Number of positions of the finished games with numbers below ``games``."""
         with self._folder.lock:
             return int(self._positions[:games].sum())
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the run was stopped from outside."""
+        """Whether :meth:`stop` was called."""
         return self._stopped.is_set()
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Of the games in shards: how they ended, how many went on where one side had reason to resign, and in how
-        many of these that side did not lose."""
+        """Statistics of the games in shards: number by ending ("endings"), games played out below the resignation
+        threshold ("played_out"), and those of them that the resigner did not lose ("wrongly_resigned")."""
         return {name: self._manifest[name] for name in ("endings", "played_out", "wrongly_resigned")}
 
     def close(self) -> None:
@@ -145,45 +145,41 @@ class BulkPlay:
         self._folder.close()
 
     def stop(self) -> None:
-        """Stop the run soon; finished games stay. Threads: any."""
+        """Stop the run soon; finished games are kept. Threads: any."""
         self._stopped.set()
 
     def run(
         self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
         execution: Execution | None = None,
     ) -> None:  # fmt: skip
-        """Play until the folder holds this process's part of the games 0 to ``games`` - 1; then all are in shards.
+        """Play this process's part of the games 0 to ``games`` - 1, and write all of them into shards.
 
         Args:
-            at_once: games of a group.
-            groups: groups that play at once.
-            report: called now and then in the caller's thread.
-            execution: who plays instead of this process.
+            at_once: games of a batch.
+            groups: batches at once.
+            report: called every ``every_s`` seconds in the caller's thread.
+            execution: executor and job; None = threads of this process.
         Raises:
             RuntimeError, OSError: a network or the disk failed.
         """
-        self._play(games, at_once, groups, report, every_s, execution)
+        self._play(games, self._execution(at_once, groups, execution), report, every_s)
         if not self._stopped.is_set() or not len(self.missing(games)):
             self._cut()
         report()
 
-    def _play(
-        self,
-        games: int,
-        at_once: int,
-        groups: int,
-        report: Callable[[], None],
-        every_s: float,
-        execution: Execution | None,
-    ) -> None:
-        """:meth:`run` without the last shard; the games that are in none wait in the journal."""
-        here = Execution(LocalExecutor(), Opened(BulkWorker(self._servers, self._plan, at_once, groups)), {})
-        executor, job, files = execution or here
+    def _execution(self, at_once: int, groups: int, execution: Execution | None) -> Execution:
+        """The given executor and job, or threads of this process."""
+        worker = BulkWorker(self._servers, self._plan, at_once, groups)
+        return execution or Execution(LocalExecutor(), Opened(worker), {})
+
+    def _play(self, games: int, execution: Execution, report: Callable[[], None], every_s: float) -> None:
+        """:meth:`run` without the last shard; games that are in no shard stay in the journal."""
+        executor, job, files = execution
         for attempt in range(self._plan.attempts):
             missing = self.missing(games)
             if not len(missing) or self._stopped.is_set():
                 break
-            # An array knows how many it has left: an executor shares few games out in smaller pieces.
+            # The iterator of an array has a length hint, by which executors deal out the last games in small chunks.
             numbers = iter(missing * self._plan.attempts + attempt)
             executor.work(job, files, numbers, self._enter, self._stopped, report, every_s)
 
@@ -191,42 +187,41 @@ class BulkPlay:
         self, positions: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
         execution: Execution | None = None,
     ) -> None:  # fmt: skip
-        """:meth:`run` until the games give a number of positions: how many they are follows from what each gives.
+        """:meth:`run` until the games have a number of positions, of which each process plays its part.
 
-        The first games are the fewest that could give N positions; the mean of theirs says how many are wanted.
-        Each process looks after its part of the positions.
+        The first games are the fewest that may suffice; then the mean number of positions a game predicts the rest.
         """
-        positions = self.part_of(positions)
+        positions, execution = self.part_of(positions), self._execution(at_once, groups, execution)
         games = -(-positions // self._plan.most_positions)
         while True:
-            self._play(games, at_once, groups, report, every_s, execution)
+            self._play(games, execution, report, every_s)
             found = self.positions(games)
             if found >= positions or self._stopped.is_set():
                 break
-            # Of so few games this process may have had none.
+            # Without any position this process may have had no game yet.
             games += -(-(positions - found) * games // found) if found else self._ranks.count
         if found >= positions:
             self._cut()
         report()
 
     def part_of(self, count: int) -> int:
-        """How many of a number of games or positions are this process's."""
+        """This process's share of a number of games or positions."""
         return len(range(self._ranks.rank, count, self._ranks.count))
 
     def missing(self, games: int) -> np.ndarray:
-        """int64: the numbers below ``games`` that this process is to play and the folder does not hold."""
+        """int64: this process's numbers below ``games`` that are not finished."""
         missing = self._folder.done.missing(games)
         return missing[missing % self._ranks.count == self._ranks.rank]
 
     def _note(self, games: Games) -> None:
-        """Enter how many positions games give."""
+        """Record the number of positions of finished games."""
         if len(games.number) and (largest := int(games.number.max())) >= len(self._positions):
             self._positions = np.concatenate([self._positions, np.zeros(largest + 1, np.int64)])
         # Positions that searches reached share the number of their game.
         np.add.at(self._positions, games.number, self._plan.positions(games))
 
     def _enter(self, done: Done) -> None:
-        """Keep games that ended; write a shard when there are enough for one."""
+        """Keep finished games; write a shard when there are enough for one."""
         with self._folder.lock:
             games = self._folder.append(*done)
             if games is None:
@@ -236,7 +231,7 @@ class BulkPlay:
                 self._cut()
 
     def _cut(self) -> None:
-        """Write the games of the journal as a shard. The lock is held, or nothing else runs."""
+        """Write the games of the journal as a shard. Threads: with the lock, or without other threads."""
         if not self._folder.held:
             return
         games = join(self._folder.held)
@@ -244,18 +239,18 @@ class BulkPlay:
         endings = self._manifest["endings"]
         for code in np.unique(games.ending).tolist():
             endings[ENDINGS[code]] = endings.get(ENDINGS[code], 0) + int((games.ending == code).sum())
-        went_on = (games.resigner != 0) & (games.ending != RESIGNED)
+        is_played_out = (games.resigner != 0) & (games.ending != RESIGNED)
         has_lost = np.where(games.resigner == BLACK, -1, 1) == games.result
-        self._manifest["played_out"] += int(went_on.sum())
-        self._manifest["wrongly_resigned"] += int((went_on & ~has_lost).sum())
+        self._manifest["played_out"] += int(is_played_out.sum())
+        self._manifest["wrongly_resigned"] += int((is_played_out & ~has_lost).sum())
         self._folder.add_shard(lambda path: write_games(path, games), {"games": len(games.size)})
 
 
 def _check_folder(out: Path, processes: int) -> None:
-    """Refuse a folder of something else, or of games that were shared out otherwise."""
+    """Refuse a folder with other content, or begun by another number of processes."""
     found = [COUNT_OF.fullmatch(path.name) for path in out.iterdir()] if out.is_dir() else []
     begun_by = {int(match["count"] or 1) for match in found if match}
     if not begun_by:
         refuse_foreign(out, MANIFEST, "games", also=(".json.",))
     elif begun_by != {processes}:
-        raise ValueError(f"{out}: begun by {max(begun_by)} processes that share the games, not by {processes}")
+        raise ValueError(f"{out}: begun by {max(begun_by)} processes, expected the same number, not {processes}")

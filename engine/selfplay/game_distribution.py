@@ -1,6 +1,6 @@
-"""What differs from game to game in bulk play: rules, komi and temperature, drawn by shares.
+"""Distribution of rules, komi and temperature over the games of bulk play.
 
-On the command line a share is written ``WHAT=SHARE`` (:func:`parse_share`); shares need not sum to 1.
+On the command line an entry is ``VALUE=SHARE`` (:func:`parse_share`); shares need not sum to 1.
 """
 
 from collections.abc import Callable
@@ -16,22 +16,22 @@ from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2, SCORING_TERRITORY, Rules,
 
 T = TypeVar("T")
 Shares = tuple[tuple[T, float], ...]
-"""Values and how often each is drawn, relative to the others"""
+"""Values and their relative frequencies"""
 USUAL = "usual"
 USUAL_AREA_KOMI, SMALL_AREA_KOMI, SMALL_SIZE = 7.5, 7.0, 9
-"""Komi of even games by area, on boards up to ``SMALL_SIZE`` and on larger ones; by territory one point less"""
+"""Komi of even games under area scoring, on boards larger than ``SMALL_SIZE`` and on others; territory: a point less"""
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 10.0
 
 
 class Komi(NamedTuple):
-    """A komi, or where it is drawn from."""
+    """A komi, or a range of them."""
 
     low: float = np.nan
     """NaN = the usual komi of the board and the rules"""
     high: float = np.nan
 
     def twice(self, size: int, rules: Rules) -> tuple[int, int]:
-        """The least and the largest komi, in half points."""
+        """Least and largest komi in half points."""
         if np.isnan(self.low):
             area = SMALL_AREA_KOMI if size <= SMALL_SIZE else USUAL_AREA_KOMI
             usual = twice_komi(area - (rules.scoring == SCORING_TERRITORY))
@@ -46,25 +46,25 @@ class Komi(NamedTuple):
 
 @dataclass(frozen=True)
 class GameDistribution:
-    """The mixture that games are drawn from."""
+    """Independent distributions of rules, komi and temperature."""
 
     rules: Shares[Rules]
     komi: Shares[Komi]
     temperature: Shares[float]
 
     def record(self) -> dict[str, dict[str, float]]:
-        """For the record of a run: shares by what they are shares of."""
-        named = {
-            "rules": tuple((rules.name, share) for rules, share in self.rules),
-            "komi": self.komi, "temperature": self.temperature,
-        }  # fmt: skip
-        return {name: {str(what): share for what, share in given} for name, given in named.items()}
+        """The shares by value, for manifests."""
+        return {
+            "rules": {rules.name: share for rules, share in self.rules},
+            "komi": {str(komi): share for komi, share in self.komi},
+            "temperature": {str(temperature): share for temperature, share in self.temperature},
+        }
 
     def draw(self, seed: int, numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """How games begin, each a function of the seed, its number and the board size.
+        """Draw rules, komi and temperature of games, each a function of the seed, its number and the board size.
 
         Args:
-            numbers: int64[K].
+            numbers: int64[K]: of the games.
         Returns:
             rules with komi, int64[K, RULE_FIELDS], and temperatures, float64[K].
         """
@@ -85,40 +85,40 @@ class GameDistribution:
 
 
 def unit_of(seed: int, numbers: np.ndarray, stream: int) -> np.ndarray:
-    """float64[K] from [0, 1): one number for each game, another in each stream."""
+    """float64[K] in [0, 1): a random number for each game, independent between streams."""
     start = mixed(mixed(np.array([seed], np.uint64)) + np.uint64(stream))
     units: np.ndarray = (mixed(start + numbers.astype(np.uint64)) >> np.uint64(11)) * UNIT
     return units
 
 
 def _drawn(shares: Shares[T], units: np.ndarray) -> np.ndarray:
-    """int64[K]: the values that units in [0, 1) fall on, by their shares."""
+    """int64[K]: indices of values, drawn by their shares with uniform numbers in [0, 1)."""
     ends = np.cumsum([share for _, share in shares])
     return np.minimum(np.searchsorted(ends / ends[-1], units, "right"), len(ends) - 1)
 
 
 def parse_share(text: str, read: Callable[[str], T]) -> tuple[T, float]:
-    """A value and its share from ``WHAT=SHARE``; without a share it is 1.
+    """A value and its share from ``VALUE=SHARE``; the share's default is 1.
 
     Raises:
-        ValueError: ``read`` refuses the value, or the share is no positive number; one line.
+        ValueError: ``read`` refuses the value, or the share is not a positive number; one line.
     """
-    # Rules may be a JSON object, which holds no "=".
+    # Rules may be a JSON object, which contains no "=".
     what, _, share = text.partition("=")
     try:
         weight = float(share or 1)
     except ValueError:
         weight = np.nan
     if not 0 < weight < np.inf:
-        raise ValueError(f"{text!r}: the share {share!r} is no positive number, expected WHAT=SHARE")
+        raise ValueError(f"{text!r}: the share {share!r} is not a positive number, expected VALUE=SHARE")
     return read(what.strip()), weight
 
 
 def read_size(text: str) -> int:
-    """A board size, as a number.
+    """A board size.
 
     Raises:
-        ValueError: it is none; one line.
+        ValueError: not a number; one line.
     """
     try:
         return int(text)
@@ -149,7 +149,7 @@ def read_temperature(text: str) -> float:
     """A temperature.
 
     Raises:
-        ValueError: out of range, or no number; one line.
+        ValueError: out of range, or not a number; one line.
     """
     try:
         found = float(text)

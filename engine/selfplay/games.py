@@ -1,9 +1,9 @@
-"""Games side by side: the loop for one network that plays itself, or two, by search or by policy.
+"""Batches of games: the loop for one network that plays itself, or two, by search or by policy.
 
-A :class:`GameBatch` owns a table of games (:mod:`engine.selfplay.table`) and, where a player searches, their searches
-(:mod:`engine.selfplay.searches`). It asks each network about all of its games at once, one position of each: the game's
-own, from whose policy the move is drawn, or a leaf of its search. Python sees batches, never games, moves or trees.
-Several batches on threads of their own keep several evaluators, or the two batches that a GPU has in flight, busy.
+A :class:`GameBatch` has a table of games (:mod:`engine.selfplay.table`) and, if a player searches, their searches
+(:mod:`engine.selfplay.searches`). Each network evaluates one position of each of its games at once: the game's current
+position, from whose policy a move is drawn, or a leaf of its search. Python handles batches only; kernels handle games,
+moves and trees. Several batches on threads of their own keep several evaluators, or the two streams of a GPU, busy.
 """
 
 import threading
@@ -46,56 +46,56 @@ COLORS = np.arange(2)
 CAPACITY_BEYOND = 8
 """Room for moves beyond the limit of a game"""
 BATCHES_ON_GPU = 3
-"""One that is computed, one that waits, one whose kernels run"""
+"""One batch on the GPU, one in the queue, one in the kernels of its games"""
 
 
 def batches_for(server: InferenceServer) -> int:
-    """Batches of games that keep a server busy."""
+    """Number of batches of games that keep a server busy."""
     return BATCHES_ON_GPU if server.batches_requests else server.evaluators + 1
 
 
 class Player(NamedTuple):
-    """A network and how it plays. Of two players the first one's config says how games begin and end, and neither may
-    keep its tree, which does not follow the other's moves."""
+    """A network and its settings. Of two players, the first one's config decides how games begin and end, and neither
+    may keep its tree, which does not follow the other's moves."""
 
     server: InferenceServer
     config: GameConfig
     tuning: Tuning | None = None
-    """of the search; None = it has none"""
+    """of the search; None = no search"""
 
 
 class Openings(NamedTuple):
-    """Recorded positions that K games begin from."""
+    """Recorded positions from which K games begin."""
 
     record: Recorded
-    """of games that can be replayed, on boards of the table's size"""
+    """legal games on boards of the table's size"""
     rows: np.ndarray
-    """int64[K]: the recorded games"""
+    """int64[K]: indices of the recorded games"""
     plies: np.ndarray
-    """int64[K]: how many of their moves"""
+    """int64[K]: numbers of their first moves to replay"""
 
 
 class Setups(NamedTuple):
-    """How K games begin; for one value an array of K may stand, as in :class:`engine.selfplay.table.Table`."""
+    """Initial state of K games: arrays of K, or one value for all, as in :class:`engine.selfplay.table.Table`."""
 
     rules: np.ndarray
     """int64[K, RULE_FIELDS], with komi"""
     may_resign: np.ndarray | int = 0
-    """1 where hopeless games are resigned"""
+    """1 = hopeless games are resigned"""
     temperatures: np.ndarray | float = 1.0
     """of moves drawn from a policy"""
     players: np.ndarray | None = None
-    """int64[K, 2, 2]: who plays; None = of two players the first has Black in even games"""
+    """int64[K, 2, 2]: the players; None = the first of two players has Black in even games"""
     switches: np.ndarray | int = NEVER
     """the ply of the random move"""
     early: np.ndarray | int = 0
-    """moves at the start that the policy draws, though the player searches"""
+    """number of first moves that a searching player draws from the policy"""
     openings: Openings | None = None
     """None = the empty board"""
 
 
 class Finished(NamedTuple):
-    """K games that ended; their slots keep them until the next ones are asked for."""
+    """K finished games; their slots are valid until the next iteration."""
 
     slots: np.ndarray
     """int64[K]"""
@@ -103,26 +103,26 @@ class Finished(NamedTuple):
     owner: np.ndarray
     """int8[K, N*N]: ownership of the board as it stands: 1 = Black's, -1 = White's, 0 = neither, or a resigned game"""
     symmetries: np.ndarray
-    """uint8[M]: what the position before each move was shown under to a policy"""
+    """uint8[M]: symmetry of the policy's input before each move"""
     resigner: np.ndarray
-    """int64[K]: the colour that first had reason to resign; 0 = neither"""
+    """int64[K]: the colour whose values fell below the resignation threshold first; 0 = neither"""
     switches: np.ndarray
     """int64[K]: the ply of the random move, as in :class:`Setups`"""
 
 
 class GameBatch:
-    """A table of games and the requests that they are evaluated by. Threads: one at a time."""
+    """A table of games and the requests of their evaluations. Threads: one at a time."""
 
     def __init__(
         self, players: Sequence[Player], size: int, slots: int, set_up: Callable[[np.ndarray], Setups],
         stopped: threading.Event | None = None,
     ) -> None:  # fmt: skip
-        """Memory for some games at once.
+        """Allocate a batch.
 
         Args:
-            players: one, who plays itself, or two.
+            players: one, which plays itself, or two.
             slots: games at once.
-            set_up: how the games of some numbers (int64[K]) begin; a function of the numbers alone.
+            set_up: initial state of the games of some numbers (int64[K]); a function of the numbers alone.
             stopped: ends play once it is set; games in play are lost.
         """
         self.size, self._set_up = size, set_up
@@ -131,7 +131,7 @@ class GameBatch:
         capacity = config.limit + CAPACITY_BEYOND
         self.table, self._fresh = new_table(size, slots, capacity, config.resign_count), new_boards(size, 1, capacity)
         visits = max(max(player.config.visits, player.config.fast_visits) for player in players)
-        # Without a search there are no rows, but the type is the same.
+        # Without a search there are no rows, but kernels see the same type.
         self.searches = new_searches(size, slots if visits else 0, capacity, visits, config.draws)
         self._work = new_work(size, capacity)
         self._memory = new_count_memory(size, capacity) if config.are_dead_removed else None
@@ -141,15 +141,15 @@ class GameBatch:
             player.server.new_request(size, slots, encoder.planes, encoder.globals)
             for player, encoder in zip(players, encoders, strict=True)
         ]
-        """one a player"""
+        """one for each player"""
         scratches = [encoder.new_scratch(size) for encoder in encoders]
         self._sides = list(zip(range(len(players)), players, self.requests, scratches, strict=True))
         for request in self.requests:
-            # By itself, so that games do not depend on what other batches ask for.
+            # Not merged with other requests, so that games do not depend on other batches.
             request.alone = True
 
     def play(self, numbers: Iterator[int]) -> Iterator[Finished]:
-        """Play these games, as many at once as there are slots; yields those that end, as they end.
+        """Play the games of these numbers; yields games as they end.
 
         Raises:
             RuntimeError: a network failed.
@@ -175,7 +175,7 @@ class GameBatch:
         return np.flatnonzero(self.table.numbers == FREE)
 
     def begin(self, numbers: Iterator[int]) -> np.ndarray:
-        """Begin the next games on the free slots, as far as there are any; int64[K]: the slots of the new games."""
+        """Begin the next games on the free slots; returns the slots of new games, int64[K]."""
         table, free = self.table, self.free
         taken = np.fromiter(islice(numbers, len(free)), np.int64)
         slots = free[: len(taken)]
@@ -196,11 +196,11 @@ class GameBatch:
         return slots
 
     def release(self, slots: np.ndarray) -> None:
-        """Free the slots of games that are over."""
+        """Free the slots of finished games."""
         self.table.endings[slots], self.table.request_row[slots], self.table.numbers[slots] = 0, -1, FREE
 
     def advance(self) -> np.ndarray:
-        """Take every game until it waits for a network or is over; int64[K]: the slots of those that are over."""
+        """Advance every game until it waits for a network or is over; returns the slots of finished games, int64[K]."""
         table = self.table
         while True:
             for k, player, request, scratch in self._sides:
@@ -212,7 +212,7 @@ class GameBatch:
                         table, self.searches, k, player.config, player.tuning, request.count, self._work,
                         player.server.cache, *rows,
                     )  # fmt: skip
-            # Of two players, a game may be the other's turn by now: the cache can answer for a whole search.
+            # With two players it may be the other's turn now: the cache may have answered a whole search.
             if len(self._sides) == 1 or not self._is_any_ready():
                 return np.flatnonzero(table.endings)
 
@@ -221,7 +221,7 @@ class GameBatch:
         return bool(((table.numbers != FREE) & (table.request_row < 0) & (table.endings == 0)).any())
 
     def evaluate(self) -> bool:
-        """Let the networks evaluate what games wait for; False if nothing does.
+        """Evaluate the positions that games wait for; returns whether there were any.
 
         Raises:
             RuntimeError: a network failed.
@@ -234,7 +234,7 @@ class GameBatch:
         return bool(asked)
 
     def take_results(self) -> None:
-        """Use what :meth:`evaluate` has found: moves are drawn from policies, leaves backed up."""
+        """Process the results of :meth:`evaluate`: draw moves from policies, back up leaves."""
         for k, player, request, _ in self._sides:
             if request.count and player.tuning is None:
                 play_policy(self.table, k, player.config, request.policy, request.value, self._work.policy)
@@ -249,7 +249,7 @@ class GameBatch:
             request.state, request.count = State.FILLING, 0
 
     def _finished(self, slots: np.ndarray) -> Finished:
-        """Count games that ended."""
+        """Score finished games."""
         table, count = self.table, len(slots)
         leads, owner = np.zeros(count), np.zeros((count, self.size**2), np.int8)
         count_games(table, slots, self._memory, np.zeros(self.size**2, np.float32), leads, owner)

@@ -1,27 +1,91 @@
-"""Labelling as numbered work for an executor: what is sent to where games are labelled, and what comes back.
+"""Options of labelling, the numbering of games as tasks, and the serialisable labelling job for an executor.
 
-A piece of work is a game: one that the network plays, or the positions taken of a recorded one
-(:func:`engine.selfplay.label_options.pieces_of`). Rows come back as soon as they are evaluated, a piece of work is done
-with the last of its rows; a game that was interrupted resumes after its moves so far.
+A task is a game: one that the network plays, or the sampled positions of a recorded one (:func:`tasks_of`). Rows are
+returned as soon as they are evaluated, and the last row of a task finishes it; an interrupted game resumes after its
+moves so far.
 """
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from engine.config.declaration import Checked, option
 from engine.nets.on_device import load_network
 from engine.records.labels import RECORDED, SELF_PLAYED
 from engine.records.schema import join
+from engine.selfplay.game_distribution import GameDistribution, Shares
 from engine.selfplay.games import batches_for
-from engine.selfplay.label_options import LabelOptions, game_of, pieces_of
 from engine.selfplay.label_rows import IN_RECORD, new_rows, pack_rows
 from engine.selfplay.labelled_games import LabelledGames
 from engine.selfplay.recorded import RecordedGames, Taken
 from engine.system.executor import Done, Files
 from engine.train.teacher import Teacher
+
+SOURCES = ("recorded", "self-played")
+
+
+class Kind(NamedTuple):
+    """Positions of one source and board size."""
+
+    source: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.size}x{self.size} {SOURCES[self.source]}"
+
+
+@dataclass(frozen=True)
+class LabelOptions(Checked):
+    """Options of a labelling run, which resumes only with the same options."""
+
+    recorded: Shares[int]
+    """board sizes of positions of recorded games"""
+    self_play: Shares[int]
+    """board sizes of positions of self-played games"""
+    distribution: GameDistribution
+    every: int = option(12, "label every N-th position of a recorded game", low=1)
+    moves: int = option(12, "number of most probable moves in a label", low=1, high=64)
+    positions_per_shard: int = option(80000, "positions per shard", low=1)
+    seed: int = option(1, "random seed", low=0)
+
+    def record(self) -> dict[str, Any]:
+        """The options for manifests."""
+        shares = {name: {str(size): share for size, share in getattr(self, name)} for name in ("recorded", "self_play")}
+        rest = {name: getattr(self, name) for name in ("every", "moves", "positions_per_shard", "seed")}
+        return shares | self.distribution.record() | rest
+
+    def kinds(self) -> dict[Kind, float]:
+        """The kinds of positions to label, and their shares."""
+        recorded = {Kind(RECORDED, size): share for size, share in self.recorded}
+        return recorded | {Kind(SELF_PLAYED, size): share for size, share in self.self_play}
+
+    def rules_of(self, size: int, numbers: np.ndarray) -> np.ndarray:
+        """int64[K, RULE_FIELDS]: the rules of games, from their numbers."""
+        return self.distribution.draw(self.seed, numbers, size)[0]
+
+
+Places = TypeVar("Places", int, np.ndarray)
+RUN = 1024
+"""Consecutive task numbers for games of one kind, so that finished tasks compress to few ranges"""
+
+
+def tasks_of(kind: Places, numbers: Places, n_kinds: int) -> Places:
+    """Task numbers of games.
+
+    Args:
+        kind: index of the games' kind.
+        numbers: of the games among those of their kind.
+    """
+    return (numbers // RUN * n_kinds + kind) * RUN + numbers % RUN
+
+
+def game_of(task: int, n_kinds: int) -> tuple[int, int]:
+    """Kind index and game number of a task: the inverse of :func:`tasks_of`."""
+    return task // RUN % n_kinds, task // (RUN * n_kinds) * RUN + task % RUN
 
 
 class LabelWorker:
@@ -31,59 +95,59 @@ class LabelWorker:
         self, teacher: Teacher, options: LabelOptions, recorded: RecordedGames, begun: Mapping[int, Sequence[int]],
         at_once: int, threads: int = 0,
     ) -> None:  # fmt: skip
-        """Take the teacher, which the caller closes.
+        """Prepare labelling; the caller closes the teacher.
 
         Args:
-            begun: the moves so far (policy indices) of interrupted games of self-play, by pieces of work.
-            at_once: positions of recorded games a batch, and games of self-play of a thread and size.
-            threads: batches under way at once; 0 = the number that keeps the teacher busy.
+            begun: moves so far (policy indices) of interrupted games of self-play, by task.
+            at_once: positions of recorded games in a batch, and games of self-play of each thread and size.
+            threads: batches at once; 0 = enough to keep the teacher busy.
         """
         self.threads = threads or batches_for(teacher.server)
         self.teacher, self.options, self.recorded, self.at_once = teacher, options, recorded, at_once
         self._begun = begun
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.executor.Worker.do`: rows of one kind, always of the one that lacks most.
+        """See :meth:`engine.system.executor.Worker.do`; yields rows, each time of the kind furthest below its share.
 
         Raises:
             RuntimeError: the network failed.
-            ValueError: the shards lack a game.
+            ValueError: a game is not in the shards.
         """
         shares = self.options.kinds()
-        work = [(_Recorded if kind.source == RECORDED else _Playing)(self, kind.size) for kind in shares]
+        work = [(_Recorded if source == RECORDED else _Playing)(self, size) for source, size in shares]
         labelled = np.zeros(len(work))
         while not stopped.is_set():
             wanted = work[int(np.argmin(labelled))]
-            # Pieces come in no order of kinds: those of others wait, up to a further batch of each.
+            # Tasks arrive in any order of kinds: those of other kinds wait, up to a further batch of each.
             while wanted.room > 0 and all(one.room > -self.at_once for one in work):
-                piece = next(numbers, None)
-                if piece is None:
+                task = next(numbers, None)
+                if task is None:
                     break
-                place, number = game_of(piece, len(work))
-                work[place].add(number, self._begun.get(piece, ()))
-            place = int(np.argmin([count if one.held else np.inf for one, count in zip(work, labelled, strict=True)]))
-            if not work[place].held:
+                kind, number = game_of(task, len(work))
+                work[kind].add(number, self._begun.get(task, ()))
+            kind = int(np.argmin([count if one.held else np.inf for one, count in zip(work, labelled, strict=True)]))
+            if not work[kind].held:
                 return
-            ended, rows = work[place].step()
-            labelled[place] += len(rows) / list(shares.values())[place]
-            yield pieces_of(np.full(len(ended), place), ended, len(work)).tolist(), pack_rows(work[place].size, rows)
+            ended, rows = work[kind].step()
+            labelled[kind] += len(rows) / list(shares.values())[kind]
+            yield tasks_of(np.full(len(ended), kind), ended, len(work)).tolist(), pack_rows(work[kind].size, rows)
 
 
 class _Recorded:
-    """Recorded games of one size that wait to be labelled."""
+    """The next batch of recorded games of one size."""
 
     def __init__(self, worker: LabelWorker, size: int) -> None:
         self.size, self._worker = size, worker
         self.held: dict[int, Taken] = {}
         """by the games' numbers"""
         self.room = worker.at_once
-        """positions that the next batch may still take, each game whole"""
+        """positions for which the batch has room; a game that exceeds it is added whole"""
 
     def add(self, number: int, _: Sequence[int]) -> None:
-        """Take a game.
+        """Add a game.
 
         Raises:
-            ValueError: the shards lack it.
+            ValueError: the game is not in the shards.
         """
         taken = self._worker.recorded.take(self.size, number)
         if taken is None:
@@ -92,7 +156,7 @@ class _Recorded:
         self.room -= len(taken.plies)
 
     def step(self) -> tuple[np.ndarray, np.ndarray]:
-        """Label what waits: int64[K], the games that are done with it, and rows."""
+        """Label the batch; returns the numbers of its games, int64[K], and rows."""
         worker, options = self._worker, self._worker.options
         ended, games = np.array(list(self.held)), join([taken.game for taken in self.held.values()])
         plies = [taken.plies for taken in self.held.values()]
@@ -104,7 +168,7 @@ class _Recorded:
 
 
 class _Playing:
-    """Games of self-play of one size."""
+    """Self-play games of one size."""
 
     def __init__(self, worker: LabelWorker, size: int) -> None:
         self.size, self._moves = size, worker.options.moves
@@ -117,16 +181,16 @@ class _Playing:
 
     @property
     def room(self) -> int:
-        """Games that may still begin."""
+        """Free slots minus waiting games."""
         return self._games.free - len(self._waiting)
 
     def add(self, number: int, moves: Sequence[int]) -> None:
-        """Take a game that has had some moves."""
+        """Add a game with its moves so far."""
         self._waiting.append((number, moves))
         self.held += 1
 
     def step(self) -> tuple[np.ndarray, np.ndarray]:
-        """A move in each game: int64[K], those that end with it, and rows."""
+        """Play a move in each game; returns the numbers of games that end with it, int64[K], and rows."""
         free = self._games.free
         self._games.begin(self._waiting[:free])
         self._waiting = self._waiting[free:]
@@ -138,19 +202,19 @@ class _Playing:
 
 @dataclass(frozen=True)
 class LabelJob:
-    """Labelling, wherever it is done. See :class:`engine.system.executor.Job`."""
+    """Serialisable labelling job. See :class:`engine.system.executor.Job`."""
 
     options: LabelOptions
     network: tuple[str, ...]
-    """the network's file, or both of its files, as the executor's files are named"""
+    """names, among the executor's files, of the network's one or two files"""
     shards: tuple[str, ...]
-    """those of recorded games"""
+    """names of the shards of recorded games"""
     begun: Mapping[int, Sequence[int]]
     """see :class:`LabelWorker`"""
     at_once: int
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> LabelWorker:
-        """A worker with a network of its own, on the GPU of this process if it has one."""
+        """A worker that loads the network, onto the GPU of this process if it has one."""
         teacher = Teacher(load_network(tuple(files[name] for name in self.network), "auto"), cores, self.at_once)
         stack.callback(teacher.close)
         recorded = RecordedGames([files[name] for name in self.shards], self.options.seed, self.options.every)

@@ -1,4 +1,4 @@
-"""Labelled positions between their evaluation and a shard: rows of one board size, and labels made of them."""
+"""Labelled positions on their way to a shard: packed rows of one board size, and their conversion to labels."""
 
 from collections.abc import Callable
 
@@ -9,21 +9,21 @@ from engine.records.games import Games, offsets_of
 from engine.records.labels import NO_MOVE, SELF_PLAYED, Labels, pack_policy, unpack_policy
 
 IN_RECORD = NO_MOVE
-"""``move`` of a row of a recorded game, whose moves are in its record"""
+"""``move`` of rows of recorded games, whose moves are in the games' records"""
 
 
 def row_type(size: int, moves: int) -> np.dtype:
-    """The record of a labelled position; values, lead and ownership are for Black, encoded as in a shard of labels.
+    """The dtype of a labelled position; value, lead and ownership are for Black, encoded as in a shard of labels.
 
     Args:
         size: N, of the board.
-        moves: K, the number of the policy's moves that are kept.
+        moves: K, the number of policy moves.
     """
     return np.dtype([
         ("source", "u1"),
         ("number", "<i8"),
         ("ply", "<u2"),
-        ("move", "<u2"),  # played from here, a policy index
+        ("move", "<u2"),  # the next move, a policy index
         ("value", "<f2"),  # win minus loss
         ("lead", "<f2"),  # points; NaN = unknown
         ("policy_index", "<u2", (moves,)),
@@ -41,8 +41,8 @@ def new_rows(
     Args:
         size, moves: N and K of :func:`row_type`.
         source: ``RECORDED`` or ``SELF_PLAYED``.
-        numbers, plies, played: int64[B]: game, position, move played from it (a policy index).
-        outputs: as :meth:`engine.train.teacher.Teacher.targets` gives them for symmetry 0.
+        numbers, plies, played: int64[B]: game, position, next move (a policy index).
+        outputs: of :meth:`engine.train.teacher.Teacher.targets` for symmetry 0.
     """
     rows = np.zeros(len(numbers), row_type(size, moves))
     sign = np.where(plies % 2 == 0, 1.0, -1.0)
@@ -67,7 +67,7 @@ def unpack_rows(body: bytes, moves: int) -> tuple[int, np.ndarray]:
 
 
 def game_keys(rows: np.ndarray) -> np.ndarray:
-    """int64[R]: for each row a number of its game, unique within a board size."""
+    """int64[R]: a key of each row's game, unique within a board size."""
     return rows["number"] * 2 + rows["source"]
 
 
@@ -76,12 +76,12 @@ def to_labels(
     rules_of: Callable[[int, np.ndarray], np.ndarray],
     moves_of: Callable[[int, int], np.ndarray],
 ) -> Labels:
-    """Rows as labels, games and positions in order.
+    """Labels from rows, sorted by game and position.
 
     Args:
         chosen: rows by board size, at least one of each.
-        rules_of: from a size and the numbers of K games to their rules, int64[K, RULE_FIELDS].
-        moves_of: from size and number of a recorded game to its moves, policy indices.
+        rules_of: rules, int64[K, RULE_FIELDS], from a board size and the numbers of K games.
+        moves_of: moves of a recorded game (policy indices), from its board size and number.
     """
     chosen = {size: rows[np.lexsort((rows["ply"], game_keys(rows)))] for size, rows in chosen.items()}
     firsts, of_rows = list[np.ndarray](), list[np.ndarray]()

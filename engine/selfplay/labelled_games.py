@@ -1,7 +1,7 @@
-"""Games that a network plays against itself, of which every evaluation becomes a label.
+"""Self-play games in which every evaluation becomes a label.
 
-They are games of :mod:`engine.selfplay.games`, each a function of its number: one whose first moves are known goes
-on as if it had never been interrupted.
+Each game is a function of its number (:mod:`engine.selfplay.games`), so an interrupted game whose first moves are known
+resumes with the same moves.
 """
 
 from collections.abc import Sequence
@@ -21,38 +21,38 @@ from engine.selfplay.table import GameConfig, probabilities, skip_moves
 
 FREE_MOVES = 6
 LEAST_SHARE = 0.01
-"""After the first ``FREE_MOVES`` moves none is played that is less probable than this share of the likeliest: the tail
-of a policy is mostly blunders, and a game of 200 moves would meet several."""
+"""Lower limit of a move's probability, as a share of the most probable move's, after the first ``FREE_MOVES`` moves:
+the tail of a policy is mostly blunders, of which a game of 200 moves would have several"""
 
 ALL_MOVES = GameConfig(limit=0)
-"""Leaves out no legal move"""
+"""A config that excludes no legal move"""
 
 
 class Step(NamedTuple):
-    """A move in each of B games, and what was said of the positions before."""
+    """A move in each of B games, and the network outputs for the positions before."""
 
     numbers: np.ndarray
-    """int64[B]"""
+    """int64[B]: of the games"""
     plies: np.ndarray
-    """int64[B]: moves before"""
+    """int64[B]: moves played before"""
     moves: np.ndarray
-    """int64[B]: played, policy indices"""
+    """int64[B]: moves played, as policy indices"""
     outputs: dict[str, np.ndarray]
-    """as :meth:`engine.train.teacher.Teacher.targets` gives them for symmetry 0"""
+    """as of :meth:`engine.train.teacher.Teacher.targets` for symmetry 0"""
     ended: np.ndarray
-    """bool[B]: whether the game is over with the move"""
+    """bool[B]: whether the move ended the game"""
 
 
 class LabelledGames:
-    """S games of one size. Threads: its owner's alone."""
+    """S games of one board size. Threads: one at a time."""
 
     def __init__(
         self, server: InferenceServer, size: int, slots: int, distribution: GameDistribution, seed: int
     ) -> None:
-        """Memory for S games.
+        """Allocate S games.
 
         Args:
-            server: of the network that plays, which has a policy and a value.
+            server: of the network that plays, with policy and value.
             slots: S.
         """
         self.size, self._spec = size, server.spec
@@ -69,11 +69,11 @@ class LabelledGames:
 
     @property
     def free(self) -> int:
-        """Slots without a game."""
+        """Number of slots without a game."""
         return len(self._batch.free)
 
     def begin(self, games: Sequence[tuple[int, Sequence[int]]]) -> None:
-        """Begin games by their number and first moves (policy indices), no more than there are free slots."""
+        """Begin games, given as number and first moves (policy indices), at most as many as there are free slots."""
         plies = np.array([len(moves) for _, moves in games], np.int64)
         if plies.any():
             moves = np.concatenate([np.array(moves, np.uint16) for _, moves in games])
@@ -84,7 +84,7 @@ class LabelledGames:
         self._openings = None
 
     def step(self) -> Step:
-        """Evaluate every game, and play a move in it; those that end leave.
+        """Evaluate every game and play a move in it; finished games leave their slots.
 
         Raises:
             RuntimeError: the network failed.

@@ -1,4 +1,4 @@
-"""How games in bulk are played: their options, and the plan that says how each of them begins and what is kept.
+"""Options of bulk games, and plans: the initial state of each game, and the records kept of it.
 
 Start at :class:`Plan`.
 """
@@ -17,7 +17,7 @@ from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.inference.server import InferenceServer
 from engine.nets.network import NetworkSpec
 from engine.records.games import MAX_MOVES, Games, read_games, shard_files
-from engine.records.replay import Replayer, recorded
+from engine.records.replay import check_game, recorded
 from engine.records.schema import join
 from engine.selfplay.game_distribution import GameDistribution, unit_of
 from engine.selfplay.games import Finished, GameBatch, Openings, Player, Setups
@@ -26,21 +26,26 @@ from engine.system.files import sha256_of
 
 FORMAT = "keima played games 2"
 LIMIT_BOARDS = 2
-"""Moves a point after which a game is broken off, unless the options say: rules without superko allow endless ones"""
+"""Default move limit, in moves per point; rules without superko allow endless games"""
 PASSES = ("last", "free")
 DEAD_STONES = ("alive", "removed")
 RESIGNATION = 1
-"""Stream of random numbers: which games are played out"""
+"""Stream of random numbers that selects the games to play out"""
 
 
-def move_limit(size: int) -> int:
-    """The limit of games where the options set none."""
-    return min(LIMIT_BOARDS * size**2, MAX_MOVES)
+def move_limit(size: int, limit: int) -> int:
+    """Move limit of games from the option ``limit``, of which 0 is the default."""
+    return min(limit or LIMIT_BOARDS * size**2, MAX_MOVES)
+
+
+def resignation_threshold(win_rate: float) -> float:
+    """Value of the option ``resign``; -2, below all values, for 0."""
+    return 2.0 * win_rate - 1.0 if win_rate > 0.0 else -2.0
 
 
 @dataclass(frozen=True)
 class BulkOptions(Checked):
-    """How games in bulk are played; a run goes on only with the options that it began with."""
+    """Options of bulk games; a run resumes only with the same options."""
 
     distribution: GameDistribution
     size: int = option(19, "board size", low=MIN_SIZE, high=MAX_SIZE)
@@ -53,7 +58,7 @@ class BulkOptions(Checked):
         0.0, "smallest probability of a move, as a share of the likeliest move's", low=0.0, high=1.0
     )
     resign: float = option(0.0, "win rate below which a move is hopeless; 0 = games are played out", low=0.0, high=0.5)
-    resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1)
+    resign_count: int = option(3, "consecutive hopeless moves of a colour after which it resigns", low=1)
     played_out: float = option(
         0.1, "share of games played out without resigning, to count wrong resignations", low=0.0, high=1.0
     )
@@ -68,62 +73,62 @@ class BulkOptions(Checked):
     seed: int = option(1, "random seed", low=0)
 
     def config(self) -> GameConfig:
-        """The same as the kernels read it."""
+        """The options as kernels read them."""
         return GameConfig(
-            limit=min(self.limit, MAX_MOVES) if self.limit else move_limit(self.size),
+            limit=move_limit(self.size, self.limit),
             seed=self.seed,
             sensible_moves=NEVER if self.passes == "last" else 0,
             free_moves=self.free_moves,
             least_share=self.least_share,
-            resign_below=2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
+            resign_below=resignation_threshold(self.resign),
             resign_count=self.resign_count,
             are_dead_removed=self.dead_stones == "removed",
         )
 
     def record(self) -> dict[str, Any]:
-        """For the manifest."""
+        """The options for manifests."""
         return {
             name: value for name, value in vars(self).items() if name != "distribution"
         } | self.distribution.record()
 
 
 def setups_of(options: BulkOptions, numbers: np.ndarray) -> Setups:
-    """How the games of some numbers (int64[K]) begin."""
+    """Initial state of the games of some numbers (int64[K])."""
     rules, temperatures = options.distribution.draw(options.seed, numbers, options.size)
     may_resign = (unit_of(options.seed, numbers, RESIGNATION) >= options.played_out).astype(np.int64)
     return Setups(rules, may_resign, temperatures)
 
 
 class Plan:
-    """What a run plays and keeps: games between one network or two, all of them."""
+    """Games of one network or two, all of them kept."""
 
     attempts = 1
-    """games that may be played for each one wanted"""
+    """most games played for each wanted one"""
 
     def __init__(self, options: BulkOptions) -> None:
         self.options = options
 
     def record(self) -> dict[str, Any]:
-        """For the manifest: what a run must go on with."""
+        """The part of the manifest that must not change when a run resumes."""
         return {"format": FORMAT, "options": self.options.record()}
 
     @property
     def most_positions(self) -> int:
-        """The most that a game may give."""
+        """Upper limit of the number of positions of a game."""
         return self.options.config().limit
 
     def positions(self, games: Games) -> np.ndarray:
-        """int64[G]: how many positions games that were kept give: all that are before a move."""
+        """int64[G]: numbers of positions of kept games: those before a move."""
         return np.diff(games.offsets)
 
     def play(
         self, servers: Sequence[InferenceServer], at_once: int, numbers: Iterator[int], stopped: threading.Event
     ) -> Iterator[Games]:
-        """Play games of some numbers; yields what is kept of those that end.
+        """Play the games of some numbers; yields the kept records of finished games.
 
         Args:
-            servers: of the networks that play: one against itself, or two.
-            at_once: games.
+            servers: of one network, which plays itself, or of two.
+            at_once: games at once.
             stopped: ends play once it is set.
         Raises:
             RuntimeError: a network failed.
@@ -133,28 +138,32 @@ class Plan:
         yield from map(self.kept, batch.play(numbers))
 
     def set_up(self, numbers: np.ndarray) -> Setups:
-        """How the games of some numbers (int64[K]) begin. Game n is attempt ``n % attempts`` of what is wanted."""
+        """Initial state of games; game n is attempt ``n % attempts`` at the wanted game ``n // attempts``.
+
+        Args:
+            numbers: int64[K].
+        """
         return setups_of(self.options, numbers)
 
     def kept(self, finished: Finished) -> Games:
-        """What is kept of games that ended, numbered by what was wanted."""
+        """The kept records of finished games, with the numbers of wanted games."""
         return finished.games._replace(resigner=finished.resigner)
 
 
 class OpenedPlan(Plan):
-    """Games of one network or two that begin with the first moves of recorded games.
+    """Games of one network or two from openings, the first moves of recorded games.
 
-    Every opening is played, and between two networks twice, colours changed.
+    Two networks play every opening twice, with colours exchanged.
     """
 
     def __init__(self, options: BulkOptions, n_networks: int, shards: Sequence[Path], moves: int = 0) -> None:
         """Plan a run.
 
         Args:
-            shards: of games, or folders of them, as :func:`engine.records.games.shard_files` reads these.
-            moves: to take of each game; 0 = all.
+            shards: of games, or folders as for :func:`engine.records.games.shard_files`.
+            moves: moves of an opening; 0 = whole games.
         Raises:
-            ValueError: a game that cannot be an opening, or none at all; one line.
+            ValueError: a game cannot be an opening, or there are none; one line.
         """
         super().__init__(options)
         self._n_networks = n_networks
@@ -178,36 +187,40 @@ class OpenedPlan(Plan):
 
 
 def _check_openings(games: Games, plies: np.ndarray, options: BulkOptions) -> None:
-    """Refuse what cannot be an opening."""
+    """Check that all games can be openings.
+
+    Raises:
+        ValueError: one line.
+    """
     if not len(plies):
         raise ValueError("openings: no games, expected one or more")
-    replayer, limit = Replayer(), options.config().limit
+    limit = options.config().limit
     for row, is_even in enumerate(games.starts_even().tolist()):
         size, moves = int(games.size[row]), games.moves[games.offsets[row] :][: plies[row]]
         is_pass = moves == size * size
         try:
             if size != options.size:
-                raise ValueError(f"it is of {size}x{size}, expected {options.size}x{options.size}")
+                raise ValueError(f"board size {size}x{size}, expected {options.size}x{options.size}")
             if not is_even:
                 raise ValueError("it does not begin on the empty board with Black")
             if np.any(is_pass[1:] & is_pass[:-1]):
-                raise ValueError("it is over within the moves to take")
+                raise ValueError("two passes end it within the opening")
             if len(moves) >= limit:
-                raise ValueError(f"it has {len(moves)} moves, and games are broken off after {limit}")
-            replayer.check(size, np.zeros(0, np.uint16), BLACK, moves)
+                raise ValueError(f"it has {len(moves)} moves, and the move limit is {limit}")
+            check_game(size, np.zeros(0, np.uint16), BLACK, moves)
         except ValueError as error:
-            raise ValueError(f"openings: game {row + 1} of {len(plies)} cannot be one ({error})") from error
+            raise ValueError(f"openings: game {row + 1} of {len(plies)} cannot be an opening ({error})") from error
 
 
 def check_player(spec: NetworkSpec, sizes: Sequence[int], distribution: GameDistribution) -> None:
-    """Refuse games that a network cannot play.
+    """Check that a network supports board sizes and komi.
 
     Raises:
-        ValueError: one line.
+        ValueError: it does not, or has no policy head; one line.
     """
     if "policy" not in spec.heads:
         raise ValueError(f"network {spec.name} has no policy to play by")
     spec.check_sizes(np.array(sizes, np.int64))
     known = ENCODERS[spec.encoder].komi
     if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in distribution.komi):
-        raise ValueError(f"network {spec.name} knows no komi but {known:g}: ask for that one alone")
+        raise ValueError(f"network {spec.name} only supports komi {known:g}: use it for all games")

@@ -1,4 +1,4 @@
-"""Values of positions by games that a policy network plays to their end, many side by side.
+"""Rollouts of a policy network: values of positions by batches of games played to the end.
 
 Source: AlphaGo, Figure 2b, which compares the value network with rollouts of several policies.
 """
@@ -20,30 +20,30 @@ from engine.system.executor import work_in_threads
 
 SEED = 20160130
 LOOK_EVERY_S = 1.0
-"""Between looks for a group that has failed"""
+"""Interval of checks for failed threads"""
 
 
 def policy_values(
     server: InferenceServer, games: Games, rows: np.ndarray, plies: np.ndarray, count: int, at_once: int, groups: int,
     on_progress: Callable[[float], None] | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """Mean results of games from positions to their end, at their games' komi.
+    """Mean results of games from positions to the end, at the komi of the recorded games.
 
-    Moves are drawn from the policy at temperature 1, and a pass only where no sensible move is left; so the end is
-    counted by area, whichever way the recorded game was.
+    Moves are drawn from the policy at temperature 1, with a pass only if no sensible move is left; so the end is scored
+    by area, whatever the rules of the recorded game.
 
     Args:
         server: of a network with a policy.
         rows, plies: int64[P]: games, and the moves before the position.
         count: games from each position.
-        at_once: games of a group.
-        groups: groups that play at once, each games of its own.
+        at_once: games of a batch.
+        groups: batches at once.
         on_progress: called with the number of positions done since the last call.
     Returns:
         float64[P]: -1 to 1 for the side to move.
     Raises:
-        ValueError: the network cannot play so; one line.
-        RuntimeError: it failed.
+        ValueError: the network does not support these games; one line.
+        RuntimeError: the network failed.
     """
     spec, sizes = server.spec, games.size[rows]
     if "policy" not in spec.heads:
@@ -56,7 +56,7 @@ def policy_values(
         limit = int(plies[chosen].max()) + LIMIT_BOARDS * size**2
         player = Player(server, GameConfig(limit, SEED, sensible_moves=NEVER))
         numbers = (chosen[:, None] * count + np.arange(count)).ravel()
-        # No two groups play from one position: their sums do not meet.
+        # Batches have positions of their own, so that their updates of the sums do not conflict.
         parts = np.split(numbers, count * (len(chosen) * np.arange(1, groups) // groups))
 
         def work(size: int = size, player: Player = player, parts: list[np.ndarray] = parts) -> None:
@@ -73,7 +73,7 @@ def policy_values(
 
 
 def _setups(games: Games, rows: np.ndarray, plies: np.ndarray, count: int, numbers: np.ndarray) -> Setups:
-    """How games of some numbers (int64[K]) begin: game n from position ``n // count``."""
+    """Initial state of the games of some numbers (int64[K]): game n begins at position ``n // count``."""
     at = numbers // count
     return Setups(
         rules=game_rules(games, rows[at], np.zeros(len(at), bool)),

@@ -1,14 +1,13 @@
 """``keima data reached``: positions that searches reach, for a stronger network to label.
 
-A network plays games against itself by search (:mod:`engine.selfplay.search_games`). Of each full search the root is
-kept, and positions of its tree, each visit as probable as any other: what the network evaluates where it plays. It
-evaluates positions after weak moves poorly, if it learned from games alone
-(docs/lab/2026-11-26-positions-that-searches-reach.md). Kept are the moves to each position, then a pass, since a reader
-of shards knows a position by the move made there; ``number`` is that of the game, and ``position`` says that nothing
-else may be learnt from. There are no results.
+A network plays itself by search (:mod:`engine.selfplay.search_games`). Each full search gives its root and positions of
+its tree, sampled in proportion to visits: the positions that the network evaluates in play. A network trained on games
+alone evaluates positions after weak moves poorly (docs/lab/2026-11-26-positions-that-searches-reach.md). A record
+consists of the moves to the position and a final pass, which stands for the unknown next move; ``number`` is the
+game's, ``position`` restricts training to this position, and there is no result.
 
 Source: Ross, Gordon, Bagnell, "A Reduction of Imitation Learning and Structured Prediction to No-Regret Online
-Learning", 2011 (DAgger): a pupil is shown what its teacher makes of situations that the pupil itself comes to.
+Learning", 2011 (DAgger): the teacher labels states that the student itself visits.
 """
 
 import threading
@@ -34,14 +33,14 @@ FORMAT = "keima reached positions 2"
 
 
 class ReachedPlan(Plan):
-    """Games of one network by search; positions of their searches."""
+    """Positions from the searches of one network's self-play."""
 
     def __init__(self, search: SearchPlayOptions, draws: int, games_per_shard: int) -> None:
         """Plan a run.
 
         Args:
-            draws: positions of each full search, the root among them; those that are no use are left out.
-            games_per_shard: here positions.
+            draws: positions sampled from each full search, the root included; unusable ones are dropped.
+            games_per_shard: positions per shard.
         """
         komi = Komi(search.komi, search.komi)
         distribution = GameDistribution(((RULE_SETS[search.rules], 1.0),), ((komi, 1.0),), ((1.0, 1.0),))
@@ -60,26 +59,26 @@ class ReachedPlan(Plan):
         return self._draws * self._search.most_moves
 
     def positions(self, games: Games) -> np.ndarray:
-        """See :class:`Plan`: one each."""
+        """See :class:`Plan`; each record has one position."""
         return np.ones(len(games.size), np.int64)
 
     def play(
         self, servers: Sequence[InferenceServer], at_once: int, numbers: Iterator[int], stopped: threading.Event
     ) -> Iterator[Games]:
-        """See :class:`Plan`: the positions of games that end."""
+        """See :class:`Plan`; yields the positions of finished games."""
         batch = SelfPlay(servers[0], self._search, at_once, stopped=stopped, draws=self._draws).batch
         for finished in batch.play(numbers):
             yield drawn_games(batch.searches.drawn, batch.table, finished)
 
 
 def drawn_games(drawn: DrawnPositions, table: Table, finished: Finished) -> Games:
-    """The positions drawn in games that ended, at least one of each, as games that lead there and then pass.
+    """The positions drawn in finished games, at least one of each, as records of the moves to them and a final pass.
 
     Returns:
-        Games: with ``position`` and the ``number`` of the game that the position was drawn in; without results.
+        Games: with ``position`` and the ``number`` of the position's game; without results.
     """
     boards, slots, size = table.boards, finished.slots, int(finished.games.size[0])
-    # A game in which nothing was drawn gives the position before its last move: bulk play counts what games gave.
+    # A game without a drawn position gives the one before its last move, since bulk play expects at least one.
     empty = slots[drawn.n_positions[slots] == 0]
     drawn.n_positions[empty], drawn.depth[empty, 0] = 1, 0
     drawn.ply[empty, 0] = np.maximum(0, boards.meta[empty, META_N_MOVES] - 1)

@@ -1,6 +1,6 @@
-"""Recorded games to label: one stream a board size, in a fixed order, bounded in memory.
+"""Recorded games to label: a stream for each board size, in a fixed order, in bounded memory.
 
-Games of one board size are numbered through all files, each file shuffled by itself, so a number always means the same
+Games of one board size are numbered through all files, each file shuffled separately, so a number always means the same
 game. Only the two files used last are in memory.
 """
 
@@ -18,34 +18,34 @@ FILES_HELD = 2
 
 
 class Taken(NamedTuple):
-    """A game and the positions of it that are taken."""
+    """A game and the positions sampled from it."""
 
     game: Games
-    """one"""
+    """a single game"""
     plies: np.ndarray
-    """int64[B], at least one"""
+    """int64[B], B >= 1"""
 
 
 class RecordedGames:
     """The games of some shards that begin on the empty board with Black. Threads: any."""
 
     def __init__(self, files: Sequence[Path], seed: int, every: int):
-        """Name the shards; they are read when they are needed.
+        """Open the stream; shards are read when they are needed.
 
         Args:
-            every: one position in this many of a game is taken, beginning at a random one, unless only one of it is
-                for learning (``position``).
+            every: step between sampled positions of a game, from a random first one; a game with a single position for
+                training (``position``) gives that one.
         """
         self._files, self._seed, self._every = list(files), seed, every
         self._games = functools.lru_cache(FILES_HELD)(lambda file: read_games(self._files[file]))
-        """a file's games, by its index"""
+        """games of a file, by its index"""
         self._orders: dict[tuple[int, int], np.ndarray] = {}
         self._starts: dict[int, list[int]] = {}
         self._lock = threading.Lock()
 
     def take(self, size: int, number: int) -> Taken | None:
-        """The game of a number, and its positions: the one after its last move is among them unless the game is over
-        there. None = the shards hold no more games.
+        """The game of a number and its sampled positions; the final position is eligible unless two passes ended the
+        game. None = the shards have no further game.
         """
         game = self._game(size, number)
         if game is None:
@@ -58,13 +58,13 @@ class RecordedGames:
         return Taken(game, np.arange(first, length + 1, self._every))
 
     def moves_of(self, size: int, number: int) -> np.ndarray:
-        """uint16: all moves of a game, which the shards hold."""
+        """uint16: all moves of a game that is in the shards."""
         game = self._game(size, number)
         assert game is not None, f"game {number} of {size}x{size} was there before"
         return game.moves
 
     def _game(self, size: int, number: int) -> Games | None:
-        """The game of a number; None = the shards hold no more."""
+        """The game of a number; None = the shards have no further game."""
         with self._lock:
             starts = self._starts.setdefault(size, [0])
             while starts[-1] <= number and len(starts) <= len(self._files):

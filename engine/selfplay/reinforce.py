@@ -1,16 +1,16 @@
-"""``keima train reinforce``: a policy network improves by playing against its earlier selves.
+"""``keima train reinforce``: reinforcement learning of a policy network in games against its earlier versions.
 
-    OUT/reinforce.json        what is learnt, from which network, by which options
+    OUT/reinforce.json        manifest: initial network, baseline, options
     OUT/state.safetensors     weights and optimizer after the latest saved update
     OUT/network.safetensors   the network, ready to play
-    OUT/pool/000100.safetensors, ...   earlier selves, by the update after which they entered
+    OUT/pool/000100.safetensors, ...   earlier versions, by update
     OUT/curves.csv, curves.png
 
-Each update plays a mini-batch of games against one member of the pool, drawn evenly, half of them with each colour, and
-learns from its own moves (:mod:`engine.train.policy_gradient`). Every ``pool_every`` updates the current weights enter
-the pool, which begins with the start. All that is drawn follows from the seed and the number of the update, so a run
-that was stopped goes on as if it had not been. Processes that torchrun started share out the games of a mini-batch or a
-match, and add up their gradients; the run is that of one process but for rounding. The first alone writes.
+Each update plays a mini-batch of games against a uniformly drawn member of the pool, half of them with each colour, and
+trains on the learner's moves (:mod:`engine.train.policy_gradient`). Every ``pool_every`` updates the current weights
+enter the pool, whose first member is the initial network. All random choices follow from the seed and the number of the
+update, so a stopped run resumes with the same results. Processes of torchrun share the games of a mini-batch or match
+and add up their gradients; results equal those of one process up to rounding. Only the first process writes.
 
 Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods,
 "Reinforcement learning of policy networks". Start at :meth:`Reinforce.run`.
@@ -46,20 +46,20 @@ from engine.train.state import SAVE_S
 MANIFEST, STATE, NETWORK, POOL = "reinforce.json", "state.safetensors", "network.safetensors", "pool"
 FORMAT = "keima reinforce"
 OPPONENTS, MATCHES = 2, 3
-"""Streams of random numbers: which member of the pool plays, and the games of matches"""
+"""Streams of random numbers: the member of the pool, and the games of matches"""
 NETWORKS_HELD = 4
-"""Members of the pool that are kept ready to play"""
+"""Members of the pool in memory"""
 PANELS = {
     "win rate": ("rl/win_rate",),
     "entropy of a move, divergence from the start (nats)": ("rl/entropy", "rl/divergence"),
     "moves of a game": ("rl/moves",),
 }
-"""What is drawn of a run: titles, and how the names of the metrics begin"""
+"""Charts of a run: titles, and prefixes of the metrics' names"""
 
 
 @dataclass(frozen=True)
 class ReinforceOptions(Checked):
-    """How a network learns by playing; a run goes on only with the options that it began with, but for the first."""
+    """Options of reinforcement learning; a run resumes only with the same options of :meth:`record`."""
 
     distribution: GameDistribution
     updates: int = option(10_000, "number of updates, one mini-batch of games each", low=1)
@@ -84,45 +84,40 @@ class ReinforceOptions(Checked):
     seed: int = option(1, "random seed", low=0)
 
     def play(self, seed: int) -> BulkOptions:
-        """How games of a seed are played."""
+        """Options of the games of a seed."""
         return BulkOptions(self.distribution, size=self.size, passes=self.passes, seed=seed)
 
-    def learning(self) -> Learning:
-        """How the network learns from them."""
-        is_pass_last = self.passes == "last"
-        return Learning(self.rate, is_pass_last, self.entropy, self.clip)
-
     def record(self) -> dict[str, Any]:
-        """For the manifest: what may not change."""
+        """The options for the manifest, which must not change."""
         free = ("distribution", "updates", "check_every", "check_games", "save_every")
         kept = {name: value for name, value in vars(self).items() if name not in free}
-        # As older runs have it, which had a choice: those that learnt so go on.
+        # Older versions had these options; runs with today's only values resume.
         return kept | {"optimizer": OPTIMIZER, "normalise": False} | self.distribution.record()
 
 
 def member_of(update: int, members: int, seed: int) -> int:
-    """Which member of the pool an update plays against, each with the same probability."""
+    """Index of the member of the pool that an update plays against, uniformly drawn."""
     return int(unit_of(seed, np.array([update]), OPPONENTS)[0] * members)
 
 
 class Reinforce:
-    """One run in one folder."""
+    """A run of reinforcement learning in its folder."""
 
     def __init__(
         self, start: Path, identity: dict[str, str], options: ReinforceOptions, out: Path, device: Any,
         baseline: tuple[Network, dict[str, str]] | None, threads: int, ranks: Ranks,
     ) -> None:  # fmt: skip
-        """Begin a run, or go on.
+        """Begin or resume a run.
 
         Args:
-            start: the network file to begin with.
-            identity: name and sha256 of it.
+            start: file of the initial network.
+            identity: name and sha256 of ``start``.
             device: a torch device.
-            baseline: a network whose values are taken off the rewards, and its identity; None = nothing is.
-            threads: evaluators on the CPU; 0 = one a core of this process.
-            ranks: the processes that learn together.
+            baseline: a network whose values are subtracted from the rewards, and its identity; None = no baseline.
+            threads: evaluators on the CPU; 0 = one for each core of this process.
+            ranks: the processes that train together.
         Raises:
-            ValueError: the network cannot learn so, or the folder holds something else; one line.
+            ValueError: a network does not support the options, or the folder contains something else; one line.
         """
         self.options, self._out, self._device, self._ranks = options, out, device, ranks
         self._threads = threads or own_cores()
@@ -131,23 +126,22 @@ class Reinforce:
         if baseline:
             baseline[0].spec.check_sizes(np.array([options.size]))
         if options.games < self._ranks.count:
-            raise ValueError(f"{options.games} games a mini-batch are too few for {self._ranks.count} processes")
+            raise ValueError(f"a mini-batch has {options.games} games, expected at least one for each process")
         of_baseline = baseline[1] if baseline else {}
         self._record = {"start": identity, "baseline": of_baseline, "options": options.record()}
-        self.learner = PolicyLearner(
-            model, spec, device, options.learning(), baseline[0] if baseline else None, self._ranks
-        )
+        learning = Learning(options.rate, options.passes == "last", options.entropy, options.clip)
+        self.learner = PolicyLearner(model, spec, device, learning, baseline[0] if baseline else None, self._ranks)
         self._by_first(self._open)
         if (out / STATE).exists():
             self.learner.load(out / STATE)
         if self._ranks.most(self.learner.step != self._ranks.of_first(self.learner.step, device), device):
-            raise ValueError(f"{out}: not the same in all processes; every machine must see one folder")
+            raise ValueError(f"{out}: differs between processes; all machines must share one folder")
         self.curves = Curves(out / "curves.csv", self.learner.step) if self._ranks.is_first else None
         self._member = lru_cache(NETWORKS_HELD)(lambda entered: load_network(self._member_path(entered), device))
-        """a member of the pool ready to play, by the update after which it entered"""
+        """a member of the pool, by its update"""
 
     def _open(self) -> None:
-        """Begin the folder, or see that it is one of such a run."""
+        """Create the folder, or check that it belongs to this run."""
         out = self._out
         refuse_foreign(out, MANIFEST, "such a run")
         open_manifest(out / MANIFEST, {"format": FORMAT, **self._record}, {})
@@ -156,37 +150,26 @@ class Reinforce:
             self.learner.save_network(self._member_path(0), self._record)
 
     def _by_first(self, write: Callable[[], None]) -> None:
-        """Let the first process write something; the others go on once it is there.
-
-        Raises:
-            ValueError, OSError: in all processes, if the first could not.
-        """
-        failed: ValueError | OSError | None = None
-        if self._ranks.is_first:
-            try:
-                write()
-            except (ValueError, OSError) as error:
-                failed = error
-        if self._ranks.most(failed is not None, self._device):
-            raise failed or ValueError(f"{self._out}: the first process could not use the folder")
+        """Let the first process write; see :meth:`engine.train.ranks.Ranks.by_first`."""
+        self._ranks.by_first(write, self._device, f"{self._out}: the first process could not use the folder")
 
     @property
     def pool(self) -> range:
-        """The updates after which the members of the pool entered, oldest first."""
+        """Members of the pool, oldest first, each named by the update after which it entered."""
         return range(0, self.learner.step + 1, self.options.pool_every)
 
     def _member_path(self, entered: int) -> Path:
         return self._out / POOL / f"{entered:06}.safetensors"
 
     def run(self, is_stopped: Callable[[], bool], report: Callable[[int, dict[str, float]], None]) -> None:
-        """Learn to the last update, or until stopped; what was learnt is saved either way.
+        """Train to the last update, or until stopped; the state is saved in either case.
 
-        After a failure nothing is saved: an update that did not come to its end, a member of the pool or a match that
-        is missing would be missing for good. The updates since the latest save are repeated as they were.
+        After a failure nothing is saved, since the state may lack a member of the pool or a match; a resumed run
+        repeats the updates since the latest save with the same results.
 
         Args:
-            is_stopped: asked before each update; all processes stop if one is to.
-            report: told of each update's number and metrics, in the first process.
+            is_stopped: called before each update; all processes stop if it is true in one.
+            report: called with each update's number and metrics, in the first process.
         Raises:
             RuntimeError, ValueError, OSError: a network, the disk or another process failed.
         """
@@ -211,12 +194,12 @@ class Reinforce:
             self.curves.plot(self._out / "curves.png", PANELS)
 
     def save(self) -> None:
-        """Write state and network; for the first process alone."""
+        """Write state and network, in the first process."""
         self.learner.save_network(self._out / NETWORK, self._record)
         self.learner.save(self._out / STATE)
 
     def _update(self) -> dict[str, float]:
-        """One mini-batch of games, and what is learnt from them."""
+        """Play a mini-batch of games and train on it; returns metrics by name."""
         options, update = self.options, self.learner.step
         pool, begun = self.pool, time.perf_counter()
         opponent = self._member(pool[member_of(update, len(pool), options.seed)])
@@ -234,14 +217,14 @@ class Reinforce:
         }
 
     def check(self) -> dict[str, float]:
-        """Win rates of the network as it is against the start, the newest of the pool, and all of it."""
+        """Win rates of the current network against the initial one, the newest of the pool, and the whole pool."""
         options, pool = self.options, self.pool
         current = self.learner.network("current")
         older = [entered for entered in pool if entered < self.learner.step] or [0]
         opponents = {"start": [0], "newest": older[-1:], "pool": older}
         found = {}
         for k, (name, members) in enumerate(opponents.items()):
-            # Even games of each member's, so that both colours are played.
+            # An even number of games for each member, so that both colours are played.
             each = 2 * max(1, round(options.check_games / len(members) / 2))
             seed = int(unit_of(options.seed, np.array([3 * self.learner.step + k]), MATCHES)[0] * (1 << 40))
             rates = []
@@ -252,13 +235,13 @@ class Reinforce:
         return found
 
     def _games(self, first: Network, second: Network, numbers: np.ndarray, seed: int) -> list[Finished]:
-        """This process's part of some games between two networks, of which the first has Black in even ones."""
+        """This process's part of games between two networks; the first has Black in even-numbered games."""
         play = self.options.play(seed)
         with (
             InferenceServer(first, threads=self._threads, max_batch=len(numbers)) as one,
             InferenceServer(second, threads=self._threads, max_batch=len(numbers)) as other,
         ):
-            # Each thread has its own games, so that batches, and rounding with them, are the same each time.
+            # Each thread has fixed games, so that batches, and with them rounding, are reproducible.
             parts = [part for part in np.array_split(self._ranks.part(numbers), batches_for(one)) if len(part)]
 
             def work(part: np.ndarray) -> list[Finished]:
@@ -270,7 +253,7 @@ class Reinforce:
                 return [finished for found in executor.map(work, parts) for finished in found]
 
     def _experience(self, finished: list[Finished]) -> Experience:
-        """Games by number, as the first network played them."""
+        """The games sorted by number, with the first network as the learner."""
         games = join([one.games for one in finished])
         symmetries = np.concatenate([one.symmetries for one in finished])
         order = np.argsort(games.number)
@@ -282,7 +265,7 @@ class Reinforce:
         return Experience(games, symmetries[at], rules, temperatures, learner)
 
     def _win_rate(self, finished: list[Finished]) -> float:
-        """The first network's share of the points in the games of all processes, a draw being half of one."""
+        """Win rate of the first network in the games of all processes; a draw counts half."""
         won = [(np.where(one.games.number % 2 == 0, 1, -1) * one.games.result).sum() for one in finished]
         played = [len(one.games.size) for one in finished]
         points, games = self._ranks.total([sum(won), sum(played)], self._device)

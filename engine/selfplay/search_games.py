@@ -1,4 +1,4 @@
-"""Self-play by search: the rows of a network's games against itself, and the values that it should resign below.
+"""Self-play by search: rows of a network's games against itself, and the calibration of resignation.
 
 Start at :class:`SelfPlay`.
 """
@@ -21,39 +21,39 @@ from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.searches import new_tuning
 
 MOST_WRONG = 0.05
-"""Share of resignations that may be wrong (AGZ)"""
+"""Largest share of wrong resignations (AGZ)"""
 HIGHEST_BOUND = -0.6
-"""No higher value to resign below is looked for"""
+"""Upper limit of the resignation threshold"""
 
 
 class Origin(NamedTuple):
-    """The network that plays, as rows name it."""
+    """Identity of the playing network in rows."""
 
     network: int = 0
-    """the first 8 bytes of its file's SHA-256, big end first"""
+    """the first 8 bytes of its file's SHA-256, big-endian"""
     step: int = 0
-    """steps it was trained for"""
+    """training steps"""
 
 
 UNNAMED = Origin()
 
 
 class SelfPlay:
-    """Games of one network by search, side by side. Threads: one at a time."""
+    """A batch of self-play games by search. Threads: one at a time."""
 
     def __init__(
         self, server: InferenceServer, options: SearchPlayOptions, slots: int, origin: Origin = UNNAMED,
         stopped: threading.Event | None = None, draws: int = 0,
     ) -> None:  # fmt: skip
-        """Memory for some games at once.
+        """Allocate a batch.
 
         Args:
-            slots: games at once, and leaves of a batch.
-            origin: what rows say of the network.
+            slots: games at once, and leaves in a batch.
+            origin: identity of the network in rows.
             stopped: ends play once it is set; games in play are lost.
-            draws: positions that are drawn from the tree of each full search.
+            draws: positions drawn from the tree of each full search.
         Raises:
-            ValueError: the network lacks policy or value, or does not play this board or komi; one line.
+            ValueError: the network lacks policy or value, or does not support this board size or komi; one line.
         """
         self.options, self._origin = fitted(server, options), origin
         tuning = new_tuning(
@@ -63,7 +63,7 @@ class SelfPlay:
         self.batch = GameBatch([player], options.size, slots, self.options.set_up, stopped)
 
     def play(self, numbers: Iterator[int]) -> Iterator[SearchRows]:
-        """Play these games; yields those that end, as they end.
+        """Play the games of these numbers; yields rows as games end.
 
         Raises:
             RuntimeError: the network failed.
@@ -71,7 +71,7 @@ class SelfPlay:
         return map(self._rows, self.batch.play(numbers))
 
     def _rows(self, finished: Finished) -> SearchRows:
-        """The rows of games that ended."""
+        """The rows of finished games."""
         table, searches, slots = self.batch.table, self.batch.searches, finished.slots
         game, ply = np.nonzero(searches.row_surprise[slots] >= 0.0)
         at = slots[game], ply
@@ -94,11 +94,11 @@ class SelfPlay:
 
 
 def surprise_weights(game: np.ndarray, surprise: np.ndarray, share: float) -> np.ndarray:
-    """float32[R]: what rows count for, 1 in the mean over each game: (1 - share) evenly, share by their surprise.
+    """float32[R]: sampling weights of rows, 1 in the mean over each game: (1 - share) uniformly, share by surprise.
 
     Args:
-        game: int64[R].
-        surprise: float32[R], Kullback-Leibler divergence of target from prior; a game without any counts evenly.
+        game: int64[R]: the game of each row.
+        surprise: float32[R], Kullback-Leibler divergence of target from prior; if all are 0, weights are uniform.
     Source: KataGo's ``docs/KataGoMethods.md``, "Policy surprise weighting".
     """
     mean = np.bincount(game, surprise) / np.maximum(np.bincount(game), 1)
@@ -107,16 +107,16 @@ def surprise_weights(game: np.ndarray, surprise: np.ndarray, share: float) -> np
 
 
 def false_resignations(rows: SearchRows, bound: float) -> tuple[int, int]:
-    """Of the games that were played out, how many would have been resigned below a value, and how many wrongly.
+    """Resignations below a threshold, and wrong ones, among the games that were played out.
 
     Args:
-        bound: -1 to 1.
+        bound: the threshold, -1 to 1.
     Returns:
-        int, int: games in which a colour's values fell below the bound, and those of them that it did not lose.
+        int, int: games in which a colour would have resigned, and those of them that it did not lose.
     """
     is_open = ~rows.quits & (rows.games.ending != 0)
     below = rows.lowest < bound
-    # The colour that would have resigned, where either would the one whose values fell lower.
+    # The colour that would have resigned; if both would, the one with lower values.
     white_first = below[:, 1] & (~below[:, 0] | (rows.lowest[:, 1] < rows.lowest[:, 0]))
     has_lost = rows.games.result == np.where(white_first, 1, -1)
     would = is_open & below.any(axis=1)
@@ -124,10 +124,10 @@ def false_resignations(rows: SearchRows, bound: float) -> tuple[int, int]:
 
 
 def resignation_bound(rows: SearchRows) -> float:
-    """The highest value to resign below that would have been wrong in few enough of the games played out.
+    """The highest resignation threshold with few enough wrong resignations in the games that were played out.
 
     Returns:
-        float: at most ``HIGHEST_BOUND``; -2, below all values, where too few games were played out to tell.
+        float: at most ``HIGHEST_BOUND``; -2, below all values, if too few games were played out.
     """
     for bound in np.linspace(HIGHEST_BOUND, -1.0, 1 + round((1.0 + HIGHEST_BOUND) / 0.01))[:-1].tolist():
         would, wrong = false_resignations(rows, bound)
@@ -137,10 +137,10 @@ def resignation_bound(rows: SearchRows) -> float:
 
 
 def fitted(server: InferenceServer, options: SearchPlayOptions) -> SearchPlayOptions:
-    """How a network plays: as asked, but one that knows a single komi, and is asked for it, has all games at that.
+    """The options adapted to a network: without spread of the komi if it only supports the komi of the options.
 
     Raises:
-        ValueError: it cannot play so; one line.
+        ValueError: the network does not support the options; one line.
     """
     if options.komi == ENCODERS[server.spec.encoder].komi:
         options = replace(options, komi_sd=0.0, wide_komi_share=0.0)
@@ -151,5 +151,5 @@ def fitted(server: InferenceServer, options: SearchPlayOptions) -> SearchPlayOpt
         server.spec, [options.size], GameDistribution(((RULE_SETS[options.rules], 1.0),), ((komi, 1.0),), ((1.0, 1.0),))
     )
     if "value" not in server.spec.heads:
-        raise ValueError(f"network {server.spec.name} has no value to search by")
+        raise ValueError(f"network {server.spec.name} has no value head, which searches need")
     return options

@@ -1,14 +1,13 @@
-"""Matches between two networks by search: ladders and gates of self-play, as numbered work for an executor.
+"""Matches between two networks by search, for the ladder and the gate of self-play, as tasks for an executor.
 
-With one visit a network's policy alone draws its moves; of :class:`engine.nets.fakes.UniformNetwork`, bound to sensible
-ones, that is a player of random moves. Start at :func:`play_match`.
+With one visit, moves are drawn from the policy alone; :class:`engine.nets.fakes.UniformNetwork` restricted to sensible
+moves is then a random player. Start at :func:`play_match`.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy as np
 from engine.features.encoder import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
-from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.selfplay.games import GameBatch, Player, batches_for
 from engine.selfplay.search_games import fitted
@@ -26,23 +24,23 @@ from engine.selfplay.searches import new_tuning
 from engine.system.executor import Done, Execution, Files, LocalExecutor, Opened
 
 FIRST, SECOND = "first.safetensors", "second.safetensors"
-"""What the executor calls the files of the networks"""
+"""Names of the networks' files for the executor"""
 WHOLE_GAME = 2.0
-"""``sensible`` that holds to a game's end"""
+"""A value of ``sensible`` that lasts to the end of a game"""
 
 
 class MatchPlayer(NamedTuple):
-    """One of the two."""
+    """A player of a match."""
 
     server: InferenceServer
     visits: int
-    """of a search; 1 = the policy draws the move"""
+    """of a search; 1 = the move is drawn from the policy"""
     is_sensible: bool = False
-    """no suicide, no own eye filled, a pass only where nothing else is left"""
+    """no suicide, no filling of own eyes, no pass while another move is left"""
 
 
 class Outcome(NamedTuple):
-    """Games of the first player."""
+    """Results of the first player."""
 
     won: int = 0
     drawn: int = 0
@@ -50,26 +48,19 @@ class Outcome(NamedTuple):
 
     @property
     def games(self) -> int:
-        """All of them."""
+        """Number of games."""
         return sum(self)
 
     @property
     def points(self) -> float:
-        """Won games, a draw as half of one."""
+        """Games won, a draw counting half."""
         return self.won + 0.5 * self.drawn
 
 
-def outcome_of(results: Iterable[int]) -> Outcome:
-    """Of 1, 0 or -1 a game: won, drawn or lost by the first player."""
-    signs = list(results)
-    return Outcome(signs.count(1), signs.count(0), signs.count(-1))
-
-
 def match_options(options: SearchPlayOptions, seed: int) -> SearchPlayOptions:
-    """How games are played that measure: at the mean komi, by results alone, without noise, nothing resigned, early
-    moves varied."""
+    """Self-play options changed for matches: mean komi, no score utility, noise or resignation, varied first moves."""
     return replace(
-        options, seed=seed, komi_sd=0.0, wide_komi_share=0.0, noise=0.0, policy_temperature=1.0, forced=0.0,
+        options, seed=seed, komi_sd=0.0, wide_komi_share=0.0, noise=0.0, target_temperature=1.0, forced=0.0,
         candidates=0, score_utility=0.0, full_share=0.0, resign=0.0, sensible=0.0, keep_tree=False, early_share=0.0,
         temperature=0.8, final_temperature=0.1,
     )  # fmt: skip
@@ -78,13 +69,14 @@ def match_options(options: SearchPlayOptions, seed: int) -> SearchPlayOptions:
 def match_batch(
     players: Sequence[MatchPlayer], options: SearchPlayOptions, slots: int, stopped: threading.Event | None = None
 ) -> GameBatch:
-    """Games of two players, some of them at once; even games have the first one as Black.
+    """A batch of games of two players; the first one has Black in even-numbered games.
 
     Args:
-        options: of :func:`match_options`; the visits are the players'.
+        options: of :func:`match_options`; their visits are ignored.
+        slots: games at once.
         stopped: ends play once it is set; games in play are lost.
     Raises:
-        ValueError: a network cannot play so; one line.
+        ValueError: a network does not support the options; one line.
     """
     tuning, sides = new_tuning(options.c_puct, options.fpu_reduction), []
     for player in players:
@@ -99,7 +91,7 @@ class SearchMatchWorker:
     """Plays games of two players. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, players: Sequence[MatchPlayer], options: SearchPlayOptions, at_once: int) -> None:
-        """Take the players, whose servers the caller closes.
+        """Prepare play; the caller closes the servers.
 
         Args:
             at_once: games of a batch.
@@ -108,7 +100,7 @@ class SearchMatchWorker:
         self._players, self._options, self._at_once = players, options, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.executor.Worker.do`: 1, 0 or -1 a game, won, drawn or lost by the first player.
+        """See :meth:`engine.system.executor.Worker.do`; yields int8: 1, 0 or -1 a game won, drawn or lost by the first.
 
         Raises:
             RuntimeError: a network failed.
@@ -120,29 +112,22 @@ class SearchMatchWorker:
 
 @dataclass(frozen=True)
 class SearchMatchJob:
-    """A match of two networks, wherever it is played. See :class:`engine.system.executor.Job`."""
+    """Serialisable match of two networks. See :class:`engine.system.executor.Job`."""
 
     options: SearchPlayOptions
     visits: tuple[int, int]
     encoder: str
-    """of random moves, which are played where there is no second file"""
+    """of the random player, which replaces a missing second file"""
     at_once: int
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> SearchMatchWorker:
-        """A worker with networks of its own, on the GPU of this process if it has one."""
-
-        def server(network: Network) -> InferenceServer:
-            return stack.enter_context(InferenceServer(network, CACHE_MIB, threads=cores, max_batch=self.at_once))
-
-        names = (FIRST, SECOND)
-        servers = [
-            server(load_network(files[name], "auto", sample_inputs) if name in files else UniformNetwork(self.encoder))
-            for name in names
-        ]
-        players = [
-            MatchPlayer(one, visits, name not in files)
-            for one, visits, name in zip(servers, self.visits, names, strict=True)
-        ]
+        """A worker that loads the networks, onto the GPU of this process if it has one."""
+        players = []
+        for name, visits in zip((FIRST, SECOND), self.visits, strict=True):
+            path = files.get(name)
+            network = load_network(path, "auto", sample_inputs) if path else UniformNetwork(self.encoder)
+            server = InferenceServer(network, CACHE_MIB, threads=cores, max_batch=self.at_once)
+            players.append(MatchPlayer(stack.enter_context(server), visits, path is None))
         return SearchMatchWorker(players, self.options, self.at_once)
 
 
@@ -151,33 +136,21 @@ def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games
 
     Args:
         options: of :func:`match_options`.
-        at_once: the most games of a batch.
+        at_once: most games of a batch.
     """
     slots = max(1, min(at_once, -(-games // batches_for(players[0].server))))
     return Execution(LocalExecutor(), Opened(SearchMatchWorker(players, options, slots)), {})
 
 
-def match_away(paths: tuple[Path, Path | None]) -> dict[str, Path]:
-    """The files of a :class:`SearchMatchJob`.
-
-    Args:
-        paths: of the networks; no second one = random moves.
-    """
-    return {name: path for name, path in zip((FIRST, SECOND), paths, strict=True) if path}
-
-
 def play_match(
-    execution: Execution,
-    games: int,
-    stopped: threading.Event,
-    report: Callable[[], None] = lambda: None,
+    execution: Execution, games: int, stopped: threading.Event, report: Callable[[], None] = lambda: None,
     every_s: float = 0.5,
-) -> Outcome | None:
-    """Let two players play some games, half of them with each colour; None where it was stopped before their end.
+) -> Outcome | None:  # fmt: skip
+    """Play a match, half of its games with each colour; None = stopped before the end.
 
     Args:
-        execution: who plays: :func:`match_here`, or an executor with a :class:`SearchMatchJob`.
-        report: called now and then in the caller's thread.
+        execution: :func:`match_here`, or an executor with a :class:`SearchMatchJob`.
+        report: called every ``every_s`` seconds in the caller's thread.
     Raises:
         RuntimeError: a network failed.
     """
@@ -188,4 +161,5 @@ def play_match(
         found.update(zip(numbers, np.frombuffer(results, np.int8).tolist(), strict=True))
 
     execution.executor.work(execution.job, execution.files, iter(range(games)), take, stopped, report, every_s)
-    return outcome_of(found.values()) if len(found) == games else None
+    signs = list(found.values())
+    return Outcome(signs.count(1), signs.count(0), signs.count(-1)) if len(found) == games else None

@@ -1,4 +1,4 @@
-"""How self-play by search is done: its options, each with its source, and what they make of a game's number.
+"""Options of self-play by search, each with its source, and the initial state of its games.
 
 Sources: AGZ = Silver et al., "Mastering the game of Go without human knowledge", 2017, Methods; KG = Wu, "Accelerating
 Self-Play Learning in Go", 2019 (arXiv 1902.10565), with KataGo's ``selfplay1_maxsize9.cfg`` for small boards; Gumbel =
@@ -13,21 +13,20 @@ from engine.config.declaration import Checked, option
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.go.position import apply_rules, new_position
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS, SCORING_TERRITORY, twice_komi
-from engine.records.games import MAX_MOVES
 from engine.search.choosing import CONCENTRATION
 from engine.selfplay.game_distribution import unit_of
 from engine.selfplay.games import Setups
-from engine.selfplay.plan import move_limit
+from engine.selfplay.plan import move_limit, resignation_threshold
 from engine.selfplay.table import GameConfig
 
 PLAYED_OUT, EARLY_MOVES, KOMI = 21, 22, 23
-"""Streams of random numbers by game; that of the komi is the first of three"""
+"""Streams of random numbers; the komi uses three from its own on"""
 MOST_KOMI = 150.0
 
 
 @dataclass(frozen=True)
 class SearchPlayOptions(Checked):
-    """How games of self-play are searched, begin and end."""
+    """Options of self-play games and their searches."""
 
     heading = "Self-play"
     size: int = option(9, "board size", low=MIN_SIZE, high=MAX_SIZE)
@@ -60,7 +59,7 @@ class SearchPlayOptions(Checked):
     concentration: float = option(
         CONCENTRATION, "total concentration of the Dirichlet noise: 0.03 a point of 19x19 (AGZ, KG)", low=1e-3, high=1e4
     )
-    policy_temperature: float = option(
+    target_temperature: float = option(
         1.1, "policy temperature at the root of a full search, which keeps the policy from sharpening itself without "
         "end (KG: 1.25 at first, then 1.1)", low=0.1, high=10.0,
     )  # fmt: skip
@@ -126,24 +125,24 @@ class SearchPlayOptions(Checked):
 
     @property
     def most_moves(self) -> int:
-        """Moves after which a game is broken off."""
-        return min(self.limit, MAX_MOVES) if self.limit else move_limit(self.size)
+        """The move limit of a game."""
+        return move_limit(self.size, self.limit)
 
     def config(self) -> GameConfig:
-        """The same as the kernels read it."""
+        """The options as kernels read them."""
         same = {name: getattr(self, name) for name in GameConfig._fields if hasattr(self, name)}
         return GameConfig(**same | {
             "limit": self.most_moves,
             "half_life": self.half_life or float(self.size),
-            "resign_below": 2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
+            "resign_below": resignation_threshold(self.resign),
             "sensible_moves": round(self.sensible * self.size**2),
         })  # fmt: skip
 
     def set_up(self, numbers: np.ndarray) -> Setups:
-        """How the games of some numbers (int64[K]) begin: a function of the seed and each number alone.
+        """Initial state of the games of some numbers (int64[K]), a function of the seed and each number alone.
 
-        The komi is drawn from a normal distribution and rounded to half points, the number of early moves from an
-        exponential one and rounded down.
+        The komi is normally distributed and rounded to half points, the number of early moves exponentially distributed
+        and rounded down.
         """
         position = new_position(MIN_SIZE)
         apply_rules(position, RULE_SETS[self.rules], 0.0)

@@ -1,11 +1,11 @@
-"""Searches of games side by side: the state of each game's search, and the kernels that take it a leaf further.
+"""Searches of a batch of games: the state of each game's search, and the kernels that advance it to its next leaf.
 
-A slot of a :mod:`engine.selfplay.table` has a row here: the tree of its game's search and one leaf in flight. A step
-is: every game advances until a leaf of its tree needs the network (:func:`advance_searches`), the network evaluates
-these leaves, one of each game, and the results are backed up (:func:`back_up_results`). On the way finished leaves are
-scored, leaves that the result cache knows are backed up at once, searches end, their targets are noted, moves are
-played and the next searches begin, so a step asks for one evaluation of every game in play. What the cache knows is
-what the network would say, so a game is the same whichever others share its table.
+Each slot of a :mod:`engine.selfplay.table` has a row here: the tree of its game's search and one leaf in flight. In a
+step every game advances until a leaf of its tree needs the network (:func:`advance_searches`), the network evaluates
+these leaves, one of each game, and the results are backed up (:func:`back_up_results`). While a game advances, terminal
+leaves are scored, cached leaves are backed up at once, searches end, their targets are recorded, moves are played and
+the next searches begin, so a step evaluates one position of every game in play. Cached outputs equal those of the
+network, so a game does not depend on the other games of its table.
 """
 
 import math
@@ -58,60 +58,60 @@ from engine.system.arrays import allocate, copy_items, row_of
 from engine.system.jit import kernel
 
 FULL, FAST, EARLY = range(3)
-"""Searches: that give a row; that only find a move; of the root alone, whose move the policy draws"""
+"""Kinds of searches: with a row; for a move only; of the root alone, whose move is drawn from the policy"""
 DECIDED = 0.9
-"""A game is decided while the latest values of both sides are all beyond this, for the same one (KataGo)"""
+"""Absolute value from which a game is decided, if the latest values of both sides exceed it for one side (KataGo)"""
 LARGEST = 65535
-"""What the largest probability of a target that is no visit count is stored as"""
+"""Stored value of the largest probability of a target, if the target is not visit counts"""
 DEEPEST = 24
-"""Moves from the root to a position that is kept; few are deeper in searches of some hundred visits"""
+"""Largest depth of a drawn position below the root; few are deeper in searches of some hundred visits"""
 EDGES_PER_VISIT = 4
-"""A playout adds one edge at most; a run of edges has room for up to twice as many, beside the one it came from."""
+"""Edges allocated per visit: a playout adds at most one, and a growing run of edges doubles its room and moves"""
 
 
 class DrawnPositions(NamedTuple):
-    """For S slots the positions drawn from the trees of a game so far, up to D each."""
+    """Positions drawn from the trees of S games so far, up to D for each."""
 
     n_positions: Annotated[np.ndarray, "int64[]"]
     ply: Annotated[np.ndarray, "int32[D]"]
-    """moves of the game before the position's search"""
+    """moves of the game before the search"""
     depth: Annotated[np.ndarray, "int32[D]"]
-    """moves that follow on them"""
+    """moves from the search's root to the position"""
     path: Annotated[np.ndarray, "int16[D, DEEPEST]"]
-    """these, as points"""
+    """the moves from the root, as points"""
 
 
 class Searches(NamedTuple):
     """The searches of S slots for games of one size; A = N*N + 1, CAP = most moves of a game."""
 
     forest: Tree
-    """a row a slot, as of all structs here (:func:`engine.system.arrays.row_of`); of fixed room"""
+    """one row a slot, as in all structs here (:func:`engine.system.arrays.row_of`); of fixed size"""
     leaves: Batch
     drawn: DrawnPositions
     early: Annotated[np.ndarray, "int64[]"]
-    """moves at the start of the game that the policy draws"""
+    """number of the game's first moves that are drawn from the policy"""
     kind: Annotated[np.ndarray, "int64[]"]
-    """FULL, FAST or EARLY, of the search that is under way; NONE = the next one has not begun"""
+    """FULL, FAST or EARLY: the current search; NONE = the next one has not begun"""
     is_prepared: Annotated[np.ndarray, "uint8[]"]
-    """1 = noise and the like have been given to its root"""
+    """1 = :func:`_prepare_root` was called in this search"""
     row_policy: Annotated[np.ndarray, "uint16[CAP, A]"]
-    """policy target of the position after so many moves, in any unit"""
+    """policy target of the position at each ply, in any unit"""
     row_value: Annotated[np.ndarray, "float32[CAP]"]
-    """value of its search, for the side to move"""
+    """value of the position's search, for the side to move"""
     row_surprise: Annotated[np.ndarray, "float32[CAP]"]
     """Kullback-Leibler divergence of the target from the network's prior, in nats; below 0 = the position has no row"""
     priors: Annotated[np.ndarray, "float64[A]"]
     """the network's priors at the root"""
     base: Annotated[np.ndarray, "float64[A]"]
-    """of sequential halving, as in :mod:`engine.search.root_targets`"""
+    """of sequential halving, see :mod:`engine.search.root_targets`"""
     left: Annotated[np.ndarray, "uint8[A]"]
-    """likewise"""
+    """of sequential halving"""
     goal: Annotated[np.ndarray, "int64[2]"]
-    """likewise: visits at the end of the round; moves drawn"""
+    """of sequential halving: visits at the end of the round; moves drawn"""
 
 
 class Work(NamedTuple):
-    """What a thread works on; all of it is overwritten."""
+    """A thread's working memory, overwritten by kernels."""
 
     position: Position
     filter: np.ndarray
@@ -121,7 +121,7 @@ class Work(NamedTuple):
     noise: np.ndarray
     """float64[A]"""
     symmetries: np.ndarray
-    """int16[8, A]: :func:`engine.features.symmetry.symmetry_table`; this is only read"""
+    """int16[8, A]: :func:`engine.features.symmetry.symmetry_table`, read only"""
 
 
 def new_searches(size: int, slots: int, capacity: int, visits: int, draws: int = 0) -> Searches:
@@ -129,8 +129,8 @@ def new_searches(size: int, slots: int, capacity: int, visits: int, draws: int =
 
     Args:
         capacity: moves of a game.
-        visits: of a root, those of a kept subtree included. A playout adds one node at most, and what is dropped is
-            taken apart before a row is refused.
+        visits: most visits of a root, including a reused subtree's. A playout adds at most one node, and dropped nodes
+            are freed when the tree is full.
         draws: positions drawn from the tree of a search.
     """
     moves = size * size + 1
@@ -146,7 +146,7 @@ def new_searches(size: int, slots: int, capacity: int, visits: int, draws: int =
 
 
 def new_work(size: int, capacity: int) -> Work:
-    """Memory for a thread that plays games of up to ``capacity`` moves."""
+    """Working memory of a thread for games of up to ``capacity`` moves."""
     moves = size * size + 1
     every_move = np.ones((1, cell_count(size)), np.uint8)
     position = new_position(size, capacity + MAX_DEPTH + 1)
@@ -154,7 +154,7 @@ def new_work(size: int, capacity: int) -> Work:
 
 
 def new_tuning(c_puct: float, fpu_reduction: float, score_weight: float = 0.0) -> Tuning:
-    """Selection by the network's values, and its scores where they count, one leaf at a time."""
+    """Selection by the network's values and, with ``score_weight``, scores; one leaf at a time."""
     return Tuning(
         c_puct=c_puct, c_puct_growth=0.0, fpu_reduction=fpu_reduction, score_weight=score_weight, rollout_weight=0.0,
         virtual_visits=1, virtual_loss=0.0, expand_after=0, is_plain=score_weight == 0.0,
@@ -163,7 +163,7 @@ def new_tuning(c_puct: float, fpu_reduction: float, score_weight: float = 0.0) -
 
 @kernel
 def clear_searches(searches, slots):
-    """Forget the searches of earlier games of some slots (int64[K])."""
+    """Reset the searches of some slots (int64[K]) for new games."""
     for k in range(len(slots)):
         slot = slots[k]
         searches.kind[slot], searches.drawn.n_positions[slot], searches.row_surprise[slot] = NONE, 0, -1.0
@@ -172,7 +172,7 @@ def clear_searches(searches, slots):
 
 @kernel
 def _begin_search(table, searches, config, slot):
-    """Say what kind of search comes next; its tree is there, as far as it is kept."""
+    """Choose the kind of the next search; its tree contains the reused subtree, if any."""
     share = config.full_share * config.decided_share if _is_decided(table, slot) else config.full_share
     kind = FULL if next_unit(table.states[slot]) < share else FAST
     is_early = table.boards.meta[slot, META_N_MOVES] < searches.early[slot]
@@ -185,11 +185,11 @@ def _begin_search(table, searches, config, slot):
 
 @kernel
 def _is_decided(table, slot):
-    """Whether the latest values of both sides, the number that resignation looks at, say that the same one wins."""
+    """Whether all of both sides' latest values, as many as for resignation, exceed ``DECIDED`` for the same side."""
     black, white = np.float32(1.0), np.float32(1.0)
     recent = table.recent[slot]
     for i in range(recent.shape[1]):
-        # The least of each side's values, taken for Black and for White.
+        # The minimum of both sides' values, from Black's and from White's perspective.
         black = min(black, recent[0, i], -recent[1, i])
         white = min(white, -recent[0, i], recent[1, i])
     return max(black, white) > DECIDED
@@ -197,17 +197,17 @@ def _is_decided(table, slot):
 
 @kernel
 def advance_searches(table, searches, player, config, tuning, filled, work, cache, scratch, planes, globals_):
-    """Take every game that is ready for a player to the next leaf that its network must evaluate, to the other player's
-    turn or to the game's end.
+    """Advance every game that is ready for a player to the next leaf that its network must evaluate, to the other
+    player's turn or to the end of the game.
 
     Args:
         player: 0 or 1.
-        filled: rows of the request filled before.
+        filled: rows of the request that are filled already.
         cache: :class:`engine.inference.cache.Cache`.
         scratch: the encoder's working memory.
         planes, globals_: rows of the request, float32[R, C, N, N] and float32[R, G].
     Returns:
-        int: rows filled now.
+        int: rows of the request that are filled now.
     """
     for slot in range(len(table.numbers)):
         if is_ready(table, slot) and player_of(table, slot) == player:
@@ -220,7 +220,7 @@ def advance_searches(table, searches, player, config, tuning, filled, work, cach
 
 @kernel
 def _advance(table, searches, player, config, tuning, slot, work, cache, scratch, planes, globals_):
-    """:func:`advance_searches` for one game, into the first slot; whether it waits for a leaf."""
+    """:func:`advance_searches` for one game, into the first row; returns whether a leaf needs the network."""
     tree, leaf = row_of(searches.forest, slot), row_of(searches.leaves, slot)
     position = position_of(table.boards, slot)
     meta = tree.meta
@@ -243,7 +243,7 @@ def _advance(table, searches, player, config, tuning, slot, work, cache, scratch
         if forced != NONE:
             work.filter[0, :] = 1
         if found == 0:
-            # No room is left: the search ends with the visits it has.
+            # The tree is full: the search ends with the visits it has.
             meta[META_FULL] = 1
             continue
         asked = prepare_for_network(
@@ -258,7 +258,7 @@ def _advance(table, searches, player, config, tuning, slot, work, cache, scratch
 
 @kernel
 def _prepare_root(table, searches, config, tree, slot, work):
-    """Note the network's priors at the root, leave sensible moves alone, and explore in a full search."""
+    """Store the network's root priors, remove moves that are not sensible, and explore in a full search."""
     searches.is_prepared[slot] = 1
     position, priors, is_full = position_of(table.boards, slot), searches.priors[slot], searches.kind[slot] == FULL
     read_priors(tree, position.board.meta[META_SIZE], priors)
@@ -268,17 +268,17 @@ def _prepare_root(table, searches, config, tree, slot, work):
     if is_full and config.candidates > 0:
         width = min(config.candidates, config.visits - 1)
         drawn = draw_candidates(
-            tree, priors, config.policy_temperature, width, table.states[slot], searches.base[slot], searches.left[slot]
+            tree, priors, config.target_temperature, width, table.states[slot], searches.base[slot], searches.left[slot]
         )
         searches.goal[slot, 0], searches.goal[slot, 1] = 0, drawn
-        cool(priors, config.policy_temperature, _temperature(config, position), searches.base[slot])
+        cool(priors, config.target_temperature, _temperature(config, position), searches.base[slot])
         return
-    explores = is_full and (config.noise > 0.0 or config.policy_temperature != 1.0)
+    explores = is_full and (config.noise > 0.0 or config.target_temperature != 1.0)
     if not explores and not is_bound:
         return
     copy_items(work.policy, priors, len(priors))
     if explores:
-        temper(work.policy, config.policy_temperature)
+        temper(work.policy, config.target_temperature)
     if explores and config.noise > 0.0:
         mix_dirichlet(work.policy, config.noise, config.concentration, table.states[slot], work.noise)
     write_priors(tree, work.policy, searches.leaves.prior_codes[slot, 0])
@@ -286,10 +286,10 @@ def _prepare_root(table, searches, config, tree, slot, work):
 
 @kernel
 def _leave_sensible(position, priors):
-    """Take the priors of suicide, of own eyes and of a pass away, normalised; a pass stays where nothing else would.
+    """Set the priors of suicide, filling own eyes and passing to 0; the pass is kept if nothing else is left.
 
     Args:
-        priors: float64[A], in place.
+        priors: float64[A], normalised in place.
     """
     board, total = position.board, 0.0
     points = len(priors) - 1
@@ -305,7 +305,7 @@ def _leave_sensible(position, priors):
 
 @kernel
 def _forced(searches, config, tuning, tree, slot, size):
-    """The edge that the root must take, whatever PUCT prefers; NONE = as PUCT prefers."""
+    """The edge that the root must take in place of PUCT's choice; NONE = PUCT's choice."""
     if searches.kind[slot] != FULL:
         return NONE
     if config.candidates > 0:
@@ -318,7 +318,7 @@ def _forced(searches, config, tuning, tree, slot, size):
 
 @kernel
 def _end_search(table, searches, config, tuning, tree, slot, position, work):
-    """Note what a search has found, and play its move or resign."""
+    """Record the result of a search, and play its move or resign."""
     kind, state, chosen = searches.kind[slot], table.states[slot], NONE
     searches.kind[slot] = NONE
     if kind == FULL and config.draws > 0:
@@ -339,7 +339,7 @@ def _end_search(table, searches, config, tuning, tree, slot, position, work):
 
 @kernel
 def _keep_tree(config, tree, point):
-    """Make the position after a move the root; begin anew where there is nothing to keep."""
+    """Make the position after a move the root, or clear the tree if it has no such node."""
     edge = follow(tree, tree.meta[META_ROOT], point)
     is_known = edge != NONE and tree.child[edge] != NONE
     if config.keep_tree and tree.meta[META_FULL] == 0 and is_known and tree.state[tree.child[edge]] == EXPANDED:
@@ -350,7 +350,7 @@ def _keep_tree(config, tree, point):
 
 @kernel
 def _find_move(table, searches, config, tuning, tree, slot, is_full, position, work):
-    """Policy index of the move to play, NONE without any visits, and the value; a full search's row is noted."""
+    """Policy index of the move to play (NONE without visits) and the value; records the row of a full search."""
     size = position.board.meta[META_SIZE]
     halves = is_full and config.candidates > 0
     factor, value = config.forced if is_full and not halves else 0.0, node_value(tree, tree.meta[META_ROOT], 0.0)
@@ -358,7 +358,7 @@ def _find_move(table, searches, config, tuning, tree, slot, is_full, position, w
         return NONE, value
     if halves:
         improved_policy(
-            tree, size, tuning, searches.priors[slot], config.policy_temperature, config.sigma_scale, work.policy
+            tree, size, tuning, searches.priors[slot], config.target_temperature, config.sigma_scale, work.policy
         )
         value = improved_value(tree, size, work.policy)
     if is_full:
@@ -376,14 +376,14 @@ def _find_move(table, searches, config, tuning, tree, slot, is_full, position, w
 
 @kernel
 def _temperature(config, position):
-    """What moves are drawn with now."""
+    """Temperature of the next move."""
     fading = 0.5 ** (position.meta[META_N_MOVES] / config.half_life)
     return config.final_temperature + (config.temperature - config.final_temperature) * fading
 
 
 @kernel
 def _note_row(searches, slot, ply, value, target, is_share):
-    """Keep the target of a full search: visits, or probabilities that are shares of 1."""
+    """Record the row of a full search; ``target`` has visits, or probabilities if ``is_share``."""
     policy, most, total = searches.row_policy[slot, ply], 0.0, 0.0
     for index in range(len(target)):
         most = max(most, target[index])
@@ -401,13 +401,13 @@ def _note_row(searches, slot, ply, value, target, is_share):
 
 @kernel
 def back_up_results(table, searches, player, work, policy, value, score, has_score, cache):
-    """Back a network's results up: one leaf of each game that waits for it.
+    """Back up the network's results: one leaf of each game that waits for a player's network.
 
     Args:
-        player: whose network it is, 0 or 1.
+        player: 0 or 1.
         policy, value, score: outputs of the request: float32[R, A], float32[R] and float32[R].
-        has_score: the network has a score head.
-        cache: gets the results.
+        has_score: whether the network has a score head.
+        cache: result cache, to which the results are added.
     """
     for slot in range(len(table.numbers)):
         row = table.request_row[slot]
@@ -422,13 +422,13 @@ def back_up_results(table, searches, player, work, policy, value, score, has_sco
 
 @kernel
 def draw_positions(drawn, slot, tree, position, draws, state):
-    """Keep the root of a search that has ended, and others of its tree, every visit as probable.
+    """Draw positions from the tree of a finished search: the root, and others in proportion to their visits.
 
-    Finished games, what is deeper than ``DEEPEST`` and what no record could hold are left out.
+    Ends of games, positions deeper than ``DEEPEST`` and those beyond ``MAX_MOVES`` moves are dropped.
 
     Args:
         position: of the root.
-        draws: positions to keep, at most; the first is the root.
+        draws: most positions to draw; the first is the root.
         state: the game's random state.
     """
     for i in range(min(draws, drawn.path.shape[1] - drawn.n_positions[slot])):
@@ -441,13 +441,13 @@ def draw_positions(drawn, slot, tree, position, draws, state):
 
 @kernel
 def _walk(tree, path, state):
-    """Go to where one visit of the root, any as probable, ended; returns the moves on the way there, or NONE."""
+    """Follow one uniformly drawn visit of the root to its leaf; returns the depth, or NONE for an unusable position."""
     node, depth = tree.meta[META_ROOT], 0
     while True:
         first, visits = tree.first_edge[node], 0
         for edge in range(first, first + tree.n_edges[node]):
             visits += edge_visits(tree, edge)
-        # One visit of a node is its own evaluation.
+        # One of a node's visits is its own evaluation.
         left = next_below(state, visits + 1)
         if left == visits:
             return NONE if depth == 0 or tree.state[node] == TERMINAL else depth

@@ -1,9 +1,8 @@
-"""Games side by side: the state that all of them have, and the kernels that play them by policy and count them.
+"""Tables of games: the state of a batch of games, and the kernels that play them by policy and score them.
 
 A table has S slots, each with one game or none. :mod:`engine.selfplay.games` is the loop over it; a game whose player
-searches has a row of :mod:`engine.selfplay.searches` too. All that is drawn comes from a random state of the game's
-own, which follows from the seed and the game's number; so a game is the same whichever others share its table. Threads:
-a table is one thread's at a time.
+searches also has a row of :mod:`engine.selfplay.searches`. All random choices use the game's own random state, seeded
+by the seed and the game's number, so a game does not depend on the other games of its table. Threads: one at a time.
 """
 
 from typing import Annotated, NamedTuple
@@ -34,42 +33,42 @@ from engine.system.arrays import allocate
 from engine.system.jit import inlined_kernel, kernel
 
 FREE = -1
-"""In place of a game's number: a slot without a game"""
+"""The number of a slot without a game"""
 NEVER = 1 << 30
 """A ply that no game reaches"""
 ROLLOUTS, CERTAINTY = 128, 0.35
-"""Rollouts that find dead stones, and the mean ownership from which on the opponent's side counts a chain as dead.
-Uniformly random rollouts play into a seki and give it away; at this certainty chains in seki stay."""
+"""Number of rollouts that find dead stones, and mean ownership for the opponent from which a chain counts as dead.
+Uniformly random rollouts play into a seki and lose it; at this certainty chains in seki count as alive."""
 
 
 class GameConfig(NamedTuple):
-    """How a player chooses moves and games end; the same for all games of a table."""
+    """A player's choice of moves and the end of games; the same for all games of a table."""
 
     limit: int
-    """moves after which a game is broken off and counted as it stands"""
+    """moves after which a game ends and is scored as it stands"""
     seed: int = 1
     sensible_moves: int = 0
-    """moves at the start of a game that must be sensible (legal, no suicide, no own eye filled), with a pass only where
-    there is none; NEVER = all"""
+    """number of a game's first moves that must be sensible (legal, no suicide, no filling of own eyes), with a pass
+    only if there is none; NEVER = all"""
     resign_below: float = -2.0
-    """value for the side to move that is hopeless"""
+    """resignation threshold: values for the side to move below it are hopeless"""
     resign_count: int = 3
-    """hopeless moves in a row of one colour after which it resigns"""
+    """consecutive hopeless moves of a colour after which it resigns"""
     are_dead_removed: bool = False
-    """rollouts find out which stones are dead at the end; else all stones count as alive"""
+    """final scoring removes stones that rollouts find dead; False = all stones are alive"""
     free_moves: int = 0
-    """without a search: moves at the start of a game that may be any, however improbable"""
+    """without search: number of a game's first moves without the limit of ``least_share``"""
     least_share: float = 0.0
-    """without a search: after those no move is played that is less probable than this share of the likeliest"""
+    """without search: lowest probability of a move, as a share of the most probable move's"""
     visits: int = 0
-    """of a full search; 0 = no search: moves are drawn from the network's policy. For the rest, which only searches
-    read, see :class:`engine.selfplay.search_options.SearchPlayOptions`."""
+    """of a full search; 0 = no search, moves are drawn from the network's policy. The following fields are for
+    searches, see :class:`engine.selfplay.search_options.SearchPlayOptions`."""
     fast_visits: int = 0
     full_share: float = 1.0
     decided_share: float = 1.0
     noise: float = 0.0
     concentration: float = 1.0
-    policy_temperature: float = 1.0
+    target_temperature: float = 1.0
     forced: float = 0.0
     temperature: float = 1.0
     final_temperature: float = 1.0
@@ -78,14 +77,14 @@ class GameConfig(NamedTuple):
     candidates: int = 0
     sigma_scale: float = 1.0
     draws: int = 0
-    """positions that are drawn from the tree of each full search"""
+    """positions drawn from the tree of each full search"""
 
 
 class Boards(NamedTuple):
-    """S positions of one size. But for ``layout``, row s of an array is what :class:`Position` calls by its name."""
+    """S positions of one size. Row s of each array but ``layout`` is a field of :class:`Position`."""
 
     layout: np.ndarray
-    """int64[F, 2]: where each field of a :class:`Board` but the first begins and ends in its buffer, in bytes"""
+    """int64[F, 2]: start and end, in bytes, of each field of :class:`Board` but the first in its buffer"""
     buffer: np.ndarray
     """uint64[S, words]: the boards"""
     rules: np.ndarray
@@ -102,29 +101,29 @@ class Table(NamedTuple):
 
     boards: Boards
     numbers: Annotated[np.ndarray, "int64[]"]
-    """the games; FREE = none"""
+    """numbers of the games; FREE = no game"""
     states: Annotated[np.ndarray, "uint64[4]"]
     """random states"""
     players: Annotated[np.ndarray, "int64[2, 2]"]
-    """the player (0 or 1) that moves, by colour (Black first), before and after the switch"""
+    """player (0 or 1) by colour (Black first), before and after the switch"""
     switches: Annotated[np.ndarray, "int64[]"]
     """the ply of a uniformly random legal move, after which the other players move; NEVER = none"""
     temperatures: Annotated[np.ndarray, "float64[]"]
     """of moves drawn from a policy"""
     may_resign: Annotated[np.ndarray, "int64[]"]
-    """1 where hopeless games are resigned, 0 where they are played out"""
+    """1 = hopeless games are resigned, 0 = they are played out"""
     request_row: Annotated[np.ndarray, "int64[]"]
-    """row of its player's request that the game waits for; -1 = none"""
+    """row of the game in its player's pending request; -1 = none"""
     endings: Annotated[np.ndarray, "uint8[]"]
-    """how the game has ended (COUNTED, RESIGNED, LIMIT); 0 = it has not"""
+    """COUNTED, RESIGNED or LIMIT; 0 = the game is not over"""
     resigner: Annotated[np.ndarray, "int64[]"]
-    """the colour that first had reason to resign, though the game may be played out; 0 = neither"""
+    """the colour whose values fell below the threshold first, even if the game is played out; 0 = neither"""
     recent: Annotated[np.ndarray, "float32[2, R]"]
-    """the latest values for the colour (Black first) that moved, newest first; 1 = none yet"""
+    """latest values by colour (Black first), from that colour's view, newest first; 1 = none yet"""
     lowest: Annotated[np.ndarray, "float32[2]"]
-    """by colour the least of what its values in a row never exceeded: resigned below any higher one"""
+    """by colour, the minimum over the game of the maximum of its last R values: every higher threshold resigns"""
     symmetries: Annotated[np.ndarray, "uint8[CAP]"]
-    """what the position before each move was shown under to a policy; 0 where none was asked"""
+    """symmetry of the policy's input before each move; 0 without an input"""
 
 
 def new_boards(size: int, count: int, capacity: int) -> Boards:
@@ -146,7 +145,7 @@ def new_table(size: int, slots: int, capacity: int, resign_count: int) -> Table:
 
 @kernel
 def position_of(boards, row):
-    """The position of a row, as views: what is played on it stays."""
+    """The position of a row, as views into the table."""
     buffer, at = boards.buffer[row], boards.layout
     raw = buffer.view(np.uint8)
     board = Board(
@@ -185,14 +184,14 @@ def fill_state(state, seed, stream):
 
 @kernel
 def begin_games(table, fresh, slots, seed, rules, record, rows, plies):
-    """Begin the games of some slots, whose numbers are there already, after the first moves of recorded games.
+    """Begin the games of some slots, whose numbers are set, after the first moves of recorded games.
 
     Args:
         fresh: :class:`Boards` of one empty position.
         slots: int64[K].
         rules: int64[K, RULE_FIELDS].
-        record: :class:`engine.records.replay.Recorded`, of games of the table's size.
-        rows, plies: int64[K]: the recorded games, and how many of their moves.
+        record: :class:`engine.records.replay.Recorded`, of games of the table's board size.
+        rows, plies: int64[K]: the recorded games, and the numbers of moves to replay.
     """
     for k in range(len(slots)):
         slot = slots[k]
@@ -202,7 +201,7 @@ def begin_games(table, fresh, slots, seed, rules, record, rows, plies):
 
 @kernel
 def skip_moves(table, slots, plies):
-    """Leave out what was drawn for the first moves of games (int64[K] each), where all of these had a choice."""
+    """Skip the random numbers of the first ``plies`` moves of games (int64[K]), as if those moves had been drawn."""
     for k in range(len(slots)):
         # One number for the symmetry, one for the move.
         for _ in range(2 * plies[k]):
@@ -211,13 +210,13 @@ def skip_moves(table, slots, plies):
 
 @inlined_kernel
 def is_ready(table, slot):
-    """Whether a slot has a game that is neither over nor waits for a network."""
+    """Whether a slot has a game that is neither over nor waiting for a network."""
     return table.numbers[slot] != FREE and table.request_row[slot] < 0 and table.endings[slot] == 0
 
 
 @inlined_kernel
 def player_of(table, slot):
-    """The player that moves in a game."""
+    """The player to move in a game."""
     meta = table.boards.meta[slot]
     has_switched = np.int64(meta[META_N_MOVES] > table.switches[slot])
     return table.players[slot, has_switched, meta[META_TO_MOVE] - BLACK]
@@ -225,7 +224,7 @@ def player_of(table, slot):
 
 @kernel
 def how_it_ended(position, limit):
-    """How a game that goes by its moves has ended; 0 = not yet."""
+    """COUNTED after two passes, LIMIT at the move limit, else 0."""
     if position.meta[META_PASSES] >= 2:
         return COUNTED
     return LIMIT if position.meta[META_N_MOVES] >= limit else 0
@@ -233,7 +232,7 @@ def how_it_ended(position, limit):
 
 @kernel
 def is_resigned(table, config, slot, value):
-    """Note a value for the side to move; whether its values in a row make it resign."""
+    """Record a value for the side to move; returns whether its latest values make it resign."""
     color = table.boards.meta[slot, META_TO_MOVE]
     side = color - BLACK
     recent, highest = table.recent[slot, side], np.float32(value)
@@ -251,8 +250,8 @@ def is_resigned(table, config, slot, value):
 
 @kernel
 def _random_legal(position, color, state):
-    """A legal point, each with the same probability; PASS if there is none. Source: the 2016 paper, Methods, which
-    draws points of the board until one is legal."""
+    """A uniformly drawn legal point; PASS if there is none. Source: AlphaGo, Methods, which draws points until one is
+    legal."""
     size = position.board.meta[META_SIZE]
     legal = 0
     for index in range(size * size):
@@ -271,17 +270,17 @@ def _random_legal(position, color, state):
 
 @kernel
 def show_positions(table, player, config, filled, scratch, planes, globals_):
-    """Encode every game that is ready for a player without a search, under a symmetry drawn for it.
+    """Encode every game that is ready for a player without search, under a random symmetry.
 
-    The random move is played first where it is due.
+    A random move that is due is played first.
 
     Args:
         player: 0 or 1.
-        filled: rows of the request filled before.
+        filled: rows of the request that are filled already.
         scratch: the encoder's working memory.
         planes, globals_: rows of the request, float32[R, C, N, N] and float32[R, G].
     Returns:
-        int: rows filled now.
+        int: rows of the request that are filled now.
     """
     for slot in range(len(table.numbers)):
         if not is_ready(table, slot):
@@ -302,13 +301,13 @@ def show_positions(table, player, config, filled, scratch, planes, globals_):
 
 @kernel
 def _weigh(position, logits, symmetry, temperature, config, weights):
-    """Weights of the moves that may be drawn, unnormalised.
+    """Unnormalised probabilities of drawing each move.
 
     Args:
         logits: float32[N*N+1], under the symmetry.
         weights: float64[N*N+1] in policy order, overwritten.
     Returns:
-        float64: their sum; 0 = no sensible move is left.
+        float64: the sum of ``weights``; 0 = no sensible move is left.
     """
     area, color = len(weights) - 1, position.meta[META_TO_MOVE]
     size = position.board.meta[META_SIZE]
@@ -340,7 +339,7 @@ def _weigh(position, logits, symmetry, temperature, config, weights):
 
 @kernel
 def draw(weights, state):
-    """An index drawn in proportion to its weight; -1 where all weights are 0."""
+    """An index drawn in proportion to the weights; -1 if all weights are 0."""
     total, chosen = 0.0, -1
     for index in range(len(weights)):
         total += weights[index]
@@ -358,10 +357,10 @@ def draw(weights, state):
 
 @kernel
 def probabilities(table, config, slots, logits, out):
-    """The policy of games that were shown: float64[B, N*N+1] in policy order, overwritten; 0 = not legal.
+    """The policy of games with results: float64[B, N*N+1] in policy order, overwritten; 0 = illegal.
 
     Args:
-        config: that leaves out no legal move.
+        config: one that excludes no legal move.
         slots: int64[B].
         logits: float32[R, N*N+1], of the request: under the symmetry, pass last.
     """
@@ -375,7 +374,7 @@ def probabilities(table, config, slots, logits, out):
 
 @kernel
 def play_policy(table, player, config, policy, value, weights):
-    """Play a move in each game that was shown to a player, drawn from the network's outputs.
+    """Draw and play a move in each game with results for a player, or resign.
 
     Args:
         policy: float32[R, N*N+1]: logits, pass last.
@@ -401,15 +400,15 @@ def play_policy(table, player, config, policy, value, weights):
 
 @kernel
 def count_games(table, slots, memory, ownership, leads, owners):
-    """Black's leads and the ownership in games that ended.
+    """Score finished games: Black's leads, and the ownership.
 
-    Policies that may pass at any time end games as people do, with dead stones on the board.
+    Policies that may pass at any time end games with dead stones on the board.
 
     Args:
-        memory: :class:`engine.go.seki.CountMemory`, for games of the table's capacity: rollouts find out which stones
-            are dead, by the games' random states, and leads are counted without them; None = as the board stands.
+        memory: :class:`engine.go.seki.CountMemory`, for games of the table's capacity: rollouts with the games' random
+            states find dead stones, and leads are counted without them; None = all stones are alive.
         ownership: float32[N*N], overwritten.
-        leads: float64[K], overwritten; NaN = resigned, without owners.
+        leads: float64[K], overwritten; NaN = resigned, without ownership.
         owners: int8[K, N*N], overwritten, of the board as it stands: 1 = Black's, -1 = White's, 0 = neither.
     """
     for k in range(len(slots)):

@@ -1,13 +1,13 @@
-"""``keima data values``: one position a game for a value network, as AlphaGo's were made.
+"""``keima data values``: training data for a value network, one position a game, generated as for AlphaGo.
 
-For each position wanted a ply U is drawn, each of 1 to ``latest`` with the same probability. The SL policy plays the
-moves before it, move U is uniformly random among the legal points, and the RL policy plays the rest. Kept are the moves
-up to the position after the random one, the move that followed (a reader of shards knows a position by the move made
-there) and the result; ``position`` says that nothing else may be learnt from. Positions of one game are much alike and
-share its result: many of each make a value network memorise results.
+For each position a ply U is drawn uniformly from 1 to ``latest``. The SL policy plays the moves before ply U, move U is
+uniformly random among the legal points, and the RL policy plays the rest. A record has the moves up to the position
+after the random one, the next move (as every position of a shard needs one) and the result; ``position`` restricts
+training to this position. Positions of one game are correlated and share its result: with many of them a value network
+memorises results.
 
-A game may be over before its ply U. It is then played anew, with other moves and the same U, up to ``ATTEMPTS`` times;
-without that, late positions would silently be rarer. What was not reached even so is reported.
+If a game ends before ply U, it is played again with other moves and the same U, up to ``ATTEMPTS`` times; otherwise
+late positions would be rarer. Positions that are still not reached are reported.
 
 Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods,
 "Reinforcement learning of value networks", where U is 1 to 450 on 19x19.
@@ -25,13 +25,13 @@ from engine.selfplay.plan import BulkOptions, Plan
 FORMAT = "keima values 2"
 ATTEMPTS = 16
 RANDOM_PLY = 4
-"""Stream of random numbers: U"""
+"""Stream of random numbers for U"""
 SL, RL = 0, 1
-"""Numbers of the networks"""
+"""Indices of the networks"""
 
 
 def published_latest(size: int) -> int:
-    """The largest U: 450 on 19x19, as large a share of the points on other boards."""
+    """The largest U: 450 on 19x19, in proportion to the points on other boards."""
     return 450 * size * size // 361
 
 
@@ -44,7 +44,7 @@ class ValuePlan(Plan):
         """Plan a run.
 
         Args:
-            latest: the largest U; 0 = as published for 19x19, in proportion.
+            latest: the largest U; 0 = :func:`published_latest`.
         """
         super().__init__(options)
         self.latest = latest or published_latest(options.size)
@@ -55,11 +55,11 @@ class ValuePlan(Plan):
         return {"format": FORMAT, "options": options}
 
     def random_plies(self, wanted: np.ndarray) -> np.ndarray:
-        """int64[K]: U of the positions of some numbers, counted from 1."""
+        """int64[K]: U of the wanted positions of some numbers, from 1."""
         return 1 + (unit_of(self.options.seed, wanted, RANDOM_PLY) * self.latest).astype(np.int64)
 
     def set_up(self, numbers: np.ndarray) -> Setups:
-        """See :class:`Plan`; all attempts at one position are at the same rules, komi and U."""
+        """See :class:`Plan`; all attempts at one position have the same rules, komi and U."""
         wanted = numbers // ATTEMPTS
         setups = super().set_up(wanted)
         players = np.zeros((len(numbers), 2, 2), np.int64)
@@ -67,7 +67,7 @@ class ValuePlan(Plan):
         return setups._replace(players=players, switches=self.random_plies(wanted) - 1)
 
     def kept(self, finished: Finished) -> Games:
-        """See :class:`Plan`: the games that went on after their random move, cut off one move later."""
+        """See :class:`Plan`; keeps the games that continued after the random move, cut off one move later."""
         games, at = super().kept(finished), finished.switches + 1
         rows = np.flatnonzero(np.diff(games.offsets) > at)
         kept, at = select(games, rows), at[rows]

@@ -1,4 +1,4 @@
-"""From records to batches: replay, encoding and targets, a kernel call for a whole batch."""
+"""Training batches from records: replay, encoding and targets, one kernel call a batch."""
 
 import functools
 from threading import local
@@ -21,13 +21,13 @@ from engine.rollout.run import is_sensible
 from engine.system.jit import kernel
 
 REPLAY_MOVES = 1024
-"""Longest game replayed at first; boards grow with longer ones."""
+"""Initial room for moves of replay boards, which grow with longer games"""
 
 
 class TrainingBatch(NamedTuple):
-    """B positions of N x N with targets, each under a symmetry of its own, all from the view of the side to move.
+    """B positions on N x N boards with targets, each under a symmetry of its own, from the view of the side to move.
 
-    An unknown target is zero and so is its weight; a position whose recorded move is unknown has a policy of zeros.
+    An unknown target is zero and so is its mask; a position whose recorded move is unknown has an all-zero policy.
     """
 
     planes: np.ndarray
@@ -38,24 +38,24 @@ class TrainingBatch(NamedTuple):
     """float32[B, N*N+1]: target probabilities; rows sum to 1"""
     value: np.ndarray
     """float32[B] in [-1, 1]"""
-    value_weight: np.ndarray
-    """float32[B]: what the value's loss counts for"""
+    value_known: np.ndarray
+    """float32[B]: mask or weight of the value loss; 0 = unknown"""
     score: np.ndarray
     """float32[B]: points"""
     ownership: np.ndarray
     """float32[B, N, N] in [-1, 1]"""
     score_ownership_weight: np.ndarray
-    """float32[B]: what score and ownership count for"""
+    """float32[B]: mask of the losses of score and ownership; 0 = unknown"""
     reply: np.ndarray
-    """float32[B, N*N+1]: what the opponent does next, as probabilities; zeros where nothing is known of it"""
+    """float32[B, N*N+1]: probabilities of the opponent's next move; zeros = unknown"""
 
 
 OF_BOARDS = frozenset({"planes", "ownership"})
-"""The fields of a batch whose last two axes are the board's"""
+"""Fields whose last two axes are the board"""
 OF_MOVES = frozenset({"policy", "reply"})
-"""Those whose last axis is the policy's; all others are the same under every symmetry"""
+"""Fields whose last axis is the policy; all others are invariant under symmetries"""
 TARGETS = frozenset(TrainingBatch._fields) - {"planes", "globals"}
-"""The fields of a batch that are not input: what is learnt, and how much each counts"""
+"""Fields that are not network input: targets and their masks"""
 
 
 @kernel
@@ -67,7 +67,7 @@ def _encode_rows(
     Args:
         fresh: an empty position of the games' size; ``position`` and ``scratch`` are overwritten.
         planes, globals_, colors: outputs of :meth:`BatchBuilder.encode`.
-        legal, is_sensible_only: as there; no rows = not asked for.
+        legal, is_sensible_only: as for :meth:`BatchBuilder.encode`; ``legal`` without rows = not needed.
     Returns:
         int: -1, or the first row whose game cannot be replayed.
     """
@@ -90,7 +90,7 @@ def _encode_rows(
 
 @kernel
 def _show_ownership(ownership, signs, symmetries, out):
-    """Ownership of Black, [B, N*N or more], for the side to move under symmetries: float32[B, N, N], overwritten."""
+    """Black's ownership, [B, N*N or more], for the side to move under symmetries, into ``out``, float32[B, N, N]."""
     size = out.shape[1]
     for b in range(len(symmetries)):
         for i in range(size * size):
@@ -100,7 +100,7 @@ def _show_ownership(ownership, signs, symmetries, out):
 
 @functools.cache
 def moves_under_symmetries(size: int) -> np.ndarray:
-    """int64[8, N*N+1]: where a policy index goes under each symmetry."""
+    """int64[8, N*N+1]: the image of each policy index under each symmetry."""
     return symmetry_table(size).astype(np.int64)
 
 
@@ -110,16 +110,16 @@ def rules_of(flags: np.ndarray, komi: np.ndarray) -> np.ndarray:
 
 
 def label_rules(labels: Labels, rows: np.ndarray) -> np.ndarray:
-    """int64[B, RULE_FIELDS]: the rules and komi under which labels were made."""
+    """int64[B, RULE_FIELDS]: rules and komi of labels."""
     return rules_of(labels.flags[labels.game[rows]], komi_of(labels.games, labels.game[rows]))
 
 
-def turned(tensors: dict[str, Tensor], symmetry: int) -> dict[str, Tensor]:
-    """A batch as another symmetry of the board shows it.
+def under_symmetry(tensors: dict[str, Tensor], symmetry: int) -> dict[str, Tensor]:
+    """A batch under a further symmetry of the board.
 
     Args:
         tensors: by the names of :class:`TrainingBatch`.
-        symmetry: 0 to 7, as of :mod:`engine.features.symmetry`; 0 = as it is.
+        symmetry: 0 to 7, as in :mod:`engine.features.symmetry`; 0 = identity.
     """
     if not symmetry:
         return tensors
@@ -141,14 +141,14 @@ def turned(tensors: dict[str, Tensor], symmetry: int) -> dict[str, Tensor]:
 
 
 class _Boards(local):
-    """What a thread replays games on, by board size: an empty position, one overwritten, and the encoder's scratch."""
+    """A thread's replay boards by size: an empty position, one to overwrite, and the encoder's scratch."""
 
     def __init__(self) -> None:
         self.by_size: dict[int, tuple] = {}
 
 
 class BatchBuilder:
-    """Encodes rows of records into batches. Threads: any number at once, each has replay boards of its own."""
+    """Encodes rows of records into batches. Threads: any, each has replay boards of its own."""
 
     def __init__(self, encoder: Encoder):
         self.encoder = encoder
@@ -158,20 +158,20 @@ class BatchBuilder:
         self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, symmetries: np.ndarray,
         legal: np.ndarray | None = None, is_sensible_only: bool = False,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-        """Input of the positions after ``plies[i]`` moves of game ``rows[i]``, all of one board size.
+        """Network input of the positions after ``plies[i]`` moves of game ``rows[i]``, all of one board size.
 
         Args:
             rows, plies: int64[B].
             rules: int64[B, RULE_FIELDS].
-            symmetries: int64[B]: what each position is shown under.
-            legal: bool[B, N*N+1], overwritten: the legal moves under the symmetry, pass last.
-            is_sensible_only: mark no suicide, no filling of an own eye and no pass.
+            symmetries: int64[B]: symmetry of each position's input.
+            legal: bool[B, N*N+1], overwritten: the legal moves under the symmetry, pass last; None = not needed.
+            is_sensible_only: exclude suicide, filling an own eye and passing from ``legal``.
         Returns:
             planes float32[B, C, N, N], globals float32[B, G], colors uint8[B] to move.
         Raises:
-            ValueError: a recorded move is on a stone, or the arguments are not of one length.
+            ValueError: a recorded move is on a stone, or the arguments differ in length.
         """
-        # Kernels would read and write beyond the shorter ones.
+        # The kernel does not check bounds.
         if not len(rows) == len(plies) == len(rules) == len(symmetries):
             lengths = f"{len(plies)} plies, {len(rules)} rules and {len(symmetries)} symmetries"
             raise ValueError(f"{len(rows)} rows with {lengths}")
@@ -197,15 +197,16 @@ class BatchBuilder:
         self, games: Games, rows: np.ndarray, plies: np.ndarray, territory: np.ndarray, symmetries: np.ndarray,
         owners: FinalOwners | None = None, result_weight: float = 1.0, rules: np.ndarray | None = None,
     ) -> TrainingBatch:  # fmt: skip
-        """Positions before the recorded move ``plies[i]`` of game ``rows[i]``: that move, the result, the ownership.
+        """Positions before the recorded move ``plies[i]`` of game ``rows[i]``, with move, result and ownership as
+        targets.
 
         Args:
             rows, plies: int64[B], games of one board size.
-            territory: bool[B]: shown as counted by territory.
-            symmetries: int64[B]: what each position is shown under.
-            owners: last boards of these games where they could be scored; None = nothing is known of areas.
-            result_weight: ``value_weight`` of a game whose result is known.
-            rules: int64[B, RULE_FIELDS]: shown under these instead of the games' own, which the results keep to.
+            territory: bool[B]: whether the input says territory scoring.
+            symmetries: int64[B]: symmetry of each position.
+            owners: ownership of the games' last boards; None = unknown.
+            result_weight: ``value_known`` of a game with a known result.
+            rules: int64[B, RULE_FIELDS]: rules in the input; None = the games' own, to which the results always refer.
         """
         size, count = int(games.size[rows[0]]), len(rows)
         rules = game_rules(games, rows, territory) if rules is None else rules
@@ -217,22 +218,22 @@ class BatchBuilder:
         answered = np.flatnonzero(at + 1 < games.offsets[rows + 1])
         reply[answered, table[symmetries[answered], games.moves[at[answered] + 1]]] = 1.0
         result = games.result[rows].astype(np.float32)
-        value_weight = np.where((result != 0) | (games.margin[rows] == 0), result_weight, 0.0)
+        value_known = np.where((result != 0) | (games.margin[rows] == 0), result_weight, 0.0)
         known, lead, owned = np.zeros(count, bool), np.zeros(count), None
         if owners is not None:
             known, owned = owners.row[rows] >= 0, owners.ownership_black[owners.row[rows]]
-            # By area the same board may give another lead, and now and then another winner.
+            # Area scoring may give another lead, and sometimes another winner.
             by_area = owned.sum(axis=1, dtype=np.float32) - komi_of(games, rows)
             lead = np.where(games.territory[rows] & ~territory, by_area, owners.lead_black[rows])
             result, lead = np.where(known, np.sign(lead), result), np.where(known, lead, 0.0)
-        return _batch(inputs, symmetries, policy, reply, (result, value_weight), (lead, owned, known))
+        return _batch(inputs, symmetries, policy, reply, (result, value_known), (lead, owned, known))
 
     def from_labels(self, labels: Labels, rows: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
         """The positions of labels, with the teacher's outputs as targets.
 
         Args:
             rows: int64[B], labels of one board size.
-            symmetries: int64[B]: what each position is shown under.
+            symmetries: int64[B]: symmetry of each position.
         """
         games, size, count = labels.games, int(labels.games.size[labels.game[rows[0]]]), len(rows)
         inputs = self.encode(games, labels.game[rows], labels.ply[rows], label_rules(labels, rows), symmetries)
@@ -246,13 +247,13 @@ class BatchBuilder:
         return _batch(inputs, symmetries, policy, reply, value, (np.nan_to_num(lead), owned, np.isfinite(lead)))
 
     def from_search_rows(self, rows: SearchRows, which: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
-        """Positions of self-play: the search's policy target, the game's result, score and owners.
+        """Positions of self-play, with the search's policy target and the game's result, score and ownership.
 
-        Rows' own weights are not looked at: they say how often a row is to be drawn.
+        The rows' weights are sampling frequencies and do not appear in the batch.
 
         Args:
             which: int64[B], rows.
-            symmetries: int64[B]: what each position is shown under.
+            symmetries: int64[B]: symmetry of each position.
         """
         games, size, game = rows.games, int(rows.games.size[0]), rows.game[which]
         rules = rules_of(rows.flags[game], games.komi[game])
@@ -270,21 +271,21 @@ def _batch(
     inputs: tuple[np.ndarray, np.ndarray, np.ndarray], symmetries: np.ndarray, policy: np.ndarray, reply: np.ndarray,
     value: tuple[np.ndarray, np.ndarray], score_ownership: tuple[np.ndarray, np.ndarray | None, np.ndarray],
 ) -> TrainingBatch:  # fmt: skip
-    """A batch from what is known of Black.
+    """A batch from targets for Black.
 
     Args:
-        inputs: as :meth:`BatchBuilder.encode` returns them; policy and reply as in the batch.
-        value: float[B], and its weights.
-        score_ownership: float[B]; numbers[B, N*N or more], None = nothing is known of any; and their weights.
+        inputs: of :meth:`BatchBuilder.encode`; policy and reply as in the batch.
+        value: float[B], and its mask.
+        score_ownership: score, float[B]; ownership, [B, N*N or more], None = all unknown; and their mask.
     """
     (planes, globals_, colors), (score, owned, known) = inputs, score_ownership
     sign = np.where(colors == BLACK, 1.0, -1.0)
     ownership = np.zeros((len(planes), *planes.shape[2:]), np.float32)
     if owned is not None:
         _show_ownership(owned, sign, symmetries, ownership)
-    value_of_mover, value_weight, score_of_mover, weight = (
+    value_of_mover, value_known, score_of_mover, weight = (
         array.astype(np.float32) for array in (sign * value[0], value[1], sign * score, known)
     )
     return TrainingBatch(
-        planes, globals_, policy, value_of_mover, value_weight, score_of_mover, ownership, weight, reply
+        planes, globals_, policy, value_of_mover, value_known, score_of_mover, ownership, weight, reply
     )

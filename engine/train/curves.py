@@ -1,4 +1,4 @@
-"""The curves of a run: losses and validation metrics by step, as CSV and as a picture."""
+"""Learning curves of a run: losses and validation metrics by step, as CSV and as a chart."""
 
 import csv
 import re
@@ -15,9 +15,9 @@ from engine.system.files import written_whole
 PANELS = {
     "training loss": ("train/",),
     "validation: first choices": ("validation/top1", "validation/teacher_top1", "validation/seen/top1"),
-    "value, mean of (z - v)²: held out; seen = learnt from": ("validation/value_mse", "validation/seen/value_mse"),
+    "value, mean of (z - v)²: held out; seen = training data": ("validation/value_mse", "validation/seen/value_mse"),
 }
-"""What is drawn of a run: titles, and how the names of the metrics begin"""
+"""Charts of a run: title, and prefixes of the metrics' names"""
 Series = dict[str, list[tuple[float, float]]]
 """Curves by name: steps and values, in order"""
 
@@ -26,9 +26,9 @@ ROW = re.compile(r"(\d{1,12}),([\w/.+-]{1,100}),(-?\d[\d.]{0,20}(?:e[+-]?\d{1,3}
 
 
 def read_curves(path: Path) -> tuple[list[tuple[int, str, str]], int]:
-    """Step, name and value of every sound line of a run's ``curves.csv``, and the number of the others.
+    """Step, name and value of every intact line of a ``curves.csv``, and the number of damaged lines.
 
-    A process that was killed leaves part of a line, a machine that was, anything. No file has no lines.
+    A killed process leaves part of a line, a power failure arbitrary bytes. A missing file counts as empty.
     """
     lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
     found = [ROW.fullmatch(line) for line in lines if line != ",".join(HEADER)]
@@ -37,7 +37,7 @@ def read_curves(path: Path) -> tuple[list[tuple[int, str, str]], int]:
 
 
 def series_of(path: Path) -> Series:
-    """All curves of a run's ``curves.csv``; none where there is no file."""
+    """All curves of a run's ``curves.csv``; none if there is no file."""
     found: Series = {}
     for step, name, value in read_curves(path)[0]:
         found.setdefault(name, []).append((float(step), float(value)))
@@ -50,7 +50,7 @@ class Curves:
     EVERY = 100
 
     def __init__(self, path: Path, step: int):
-        """Go on in the file, dropping what lies beyond ``step`` (a run resumed from an earlier checkpoint)."""
+        """Resume the file, dropping lines beyond ``step`` (a run resumed from an earlier checkpoint)."""
         self._path, self._step = path, step
         rows, self.dropped = read_curves(path)
         with written_whole(path) as part, part.open("w", newline="", encoding="utf-8") as file:
@@ -59,7 +59,7 @@ class Curves:
         self._latest: dict[str, float] = {}
 
     def add(self, parts: dict[str, torch.Tensor]) -> None:
-        """Enter one step's losses; their means are written every hundred steps."""
+        """Add one step's losses; their means are written every ``EVERY`` steps."""
         self._step += 1
         for name, value in parts.items():
             self._sums.setdefault(name, []).append(value)
@@ -67,30 +67,26 @@ class Curves:
             self.write_means()
 
     def write_means(self) -> None:
-        """Write the means of the losses since the last ones, if there are any: at the end of a run they are fewer."""
+        """Write the means of the losses added since the last means, if any."""
         if self._sums:
             self._latest = {name: float(torch.stack(values).mean()) for name, values in self._sums.items()}
             self.enter(self._step, {f"train/{name}": value for name, value in self._latest.items()})
             self._sums.clear()
 
-    def validated(self, step: int, metrics: dict[str, float]) -> None:
-        """Enter validation metrics."""
-        self.enter(step, {f"validation/{name}": value for name, value in metrics.items()})
-
     def enter(self, step: int, values: dict[str, float]) -> None:
-        """Enter values of a step as they are."""
+        """Write values of a step by name."""
         with self._path.open("a", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows((step, name, f"{value:.6g}") for name, value in values.items())
 
     def summary(self) -> str:
-        """The latest means in a few words, for the progress bar."""
+        """The latest mean losses, for the progress bar."""
         return "training " + " ".join(f"{name} {value:.3f}" for name, value in self._latest.items())
 
     def plot(self, path: Path, panels: Mapping[str, tuple[str, ...]] = PANELS) -> None:
-        """Draw the curves; without matplotlib a line says that they are not.
+        """Draw the curves; without matplotlib print a hint instead.
 
         Args:
-            panels: titles, and how the names of the values begin that are drawn there; one without any is left out.
+            panels: charts as in :data:`PANELS`; empty ones are left out.
         """
         series = series_of(self._path)
         charts = []
@@ -101,4 +97,4 @@ class Curves:
             if any(charts):
                 path.write_bytes(png(side_by_side(charts)))
         except ImportError:
-            say_once(f"the curves are in {self._path}; to have them drawn: pip install matplotlib")
+            say_once(f"the curves are in {self._path}; to draw them: pip install matplotlib")

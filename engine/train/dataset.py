@@ -1,14 +1,13 @@
-"""Which positions a run sees: endless batches drawn from games and labels.
+"""Sampling of training data: endless batches drawn from games and labels.
 
-A batch holds positions of one board size and is a pure function of (seed, step, rank), so a resumed run sees the
-batches the interrupted one would have seen. Batches are prepared ahead by threads: replay, encoding and targets are
-kernels without the interpreter's lock (about 25 us a position on 19x19), so threads scale like processes and
-nothing is copied between them.
+A batch contains positions of one board size and is a pure function of (seed, step, rank), so a resumed run sees the
+same batches as an uninterrupted one. Threads prepare batches ahead: replay, encoding and targets are kernels without
+the interpreter's lock (about 25 us a position on 19x19), so threads scale like processes and nothing is copied.
 
-Where batches take longer to make than to learn from, each can serve several steps (:class:`Echoes`): of every ``times``
-steps one is on a new batch, the others on such as were new :data:`SPAN` steps ago, twice that, and so on. So the
-threads that make batches are asked for one at a steady pace. An old batch is shown under another symmetry of the board
-(:func:`engine.train.batches.turned`): its positions are none that were seen before. Source: Choi et al., "Faster Neural
+If preparing a batch takes longer than training on it, each batch can serve several steps, by data echoing
+(:class:`Echoes`): of every ``times`` steps one has a new batch, the others have batches that were new :data:`SPAN`
+steps ago, twice that, and so on, so new batches are needed at a steady pace. A repeated batch appears under another
+symmetry (:func:`engine.train.batches.under_symmetry`), so its inputs differ. Source: Choi et al., "Faster Neural
 Network Training with Data Echoing", 2019.
 """
 
@@ -32,42 +31,41 @@ from engine.train.batches import BatchBuilder, TrainingBatch
 from engine.train.ranks import Ranks
 from engine.train.teacher import Teacher
 
-S = TypeVar("S")
 T = TypeVar("T")
 AHEAD = 3
 """Batches prepared ahead for each thread."""
 SPAN = 200
-"""Steps between two on the same batch, less than ``times`` more"""
+"""Steps between two uses of a batch, plus less than ``times``"""
 SEEN_SEED, ECHO_SEED = 20160129, 1
 SEEN_DRAWS = 20
-"""Draws that make up the sample for the training error; each draw has one board size and one shard"""
+"""Draws in the sample for the training error; each draw has one board size and one shard"""
 DECIDED = 0.95
-"""A label whose value is beyond it says who has won, and little else"""
+"""Absolute value of a label from which its game counts as decided"""
 
 
 class Material(NamedTuple):
-    """What batches are drawn from."""
+    """Sources of training data."""
 
     games: Sequence[Games] = ()
     """shards"""
     labels: Sequence[Labels] = ()
     """shards"""
     owners: Sequence[FinalOwners] = ()
-    """what is known of the last boards of each shard of games; empty = nothing"""
+    """ownership of the last boards of each shard of games; empty = unknown"""
     teacher: Teacher | None = None
-    """its outputs are the targets in a share ``teacher_share`` of the steps on games"""
+    """network whose outputs are the targets in a share ``teacher_share`` of the steps on games"""
     boards: Mapping[int, float] | None = None
-    """how many of the steps on games, and of those on labels, are on a board of each size, relative to the others; None
-    = as there are games or labels of it"""
+    """relative frequencies of board sizes among the steps on games, and among those on labels; None = in proportion to
+    the games or labels"""
     draw_rules: Callable[[np.ndarray, int], np.ndarray] | None = None
-    """rules and komi that the teacher is shown positions under, int64[B, RULE_FIELDS], from random numbers (int64[B])
-    and the board size; None = those of their games"""
+    """rules and komi of the teacher's input, int64[B, RULE_FIELDS], from random numbers (int64[B]) and the board size;
+    None = those of the games"""
 
 
 class Mixture:
-    """Endless batches drawn from shards of games and of labels; see the module's text.
+    """Endless batches drawn from shards of games and of labels; see the module's docstring.
 
-    Several processes that train together share one stream: a step's batch is as many times as large, and each gets its
+    N processes that train together share one stream: a step's batch is N times as large, and each process gets its
     part.
     """
 
@@ -80,10 +78,10 @@ class Mixture:
         Args:
             options: ``batch`` positions of a 19x19 batch (smaller boards get more, up to twice as many),
                 ``label_share`` of the steps drawn from labels, ``positions_per_game``, ``result_weight``, ``seed``.
-            sizes: smallest and largest board the network plays; others are left out.
+            sizes: smallest and largest board of the network; other boards are ignored.
             ranks: the processes that train together; None = this one alone.
         Raises:
-            ValueError: no data, or positions that searches reached and no teacher for them.
+            ValueError: no data, or positions that searches reached without a teacher to label them.
         """
         self.encoder, self.options, self.ranks = encoder, options, ranks or Ranks()
         self.games, self.labels = list(material.games), list(material.labels)
@@ -96,7 +94,7 @@ class Mixture:
         if options.decided_weight < 1.0:
             weights = [np.where(np.abs(one.value_black) > DECIDED, options.decided_weight, 1.0) for one in self.labels]
         self._label_sizes = _BySize(of_labels, sizes, material.boards, weights)
-        # Metrics need moves and results.
+        # For the training error, which needs moves and results.
         of_played = [np.where(shard.are_reached(), 0, of) for shard, of in zip(self.games, of_games, strict=True)]
         self._played_sizes = _BySize(of_played, sizes, material.boards)
         self._check_reached()
@@ -120,8 +118,8 @@ class Mixture:
             return self._builder.from_labels(self.labels[shard], rows[part], symmetries[part])
         games = self.games[shard]
         plies = self._plies(games, rows, shard, rng)
-        # Which way a game was counted hardly shows in its moves, so half are shown as area games: the network must
-        # not learn to play like people under one scoring only.
+        # Moves hardly depend on the scoring rule, so half of the territory games are shown under area scoring: the
+        # network must not learn to imitate people under one scoring rule only.
         territory = games.territory[rows] & (rng.random(len(rows)) < 0.5)
         can_teach = self.teacher is not None and self.teacher.plays(size)
         taught = can_teach and (rng.random() < self.options.teacher_share or games.are_reached(rows).any())
@@ -137,36 +135,36 @@ class Mixture:
         return batch
 
     def _taught(self, games: Games, *positions: np.ndarray) -> dict[str, np.ndarray]:
-        """The teacher's targets; what it has no head for counts only under the game's own komi and rules."""
+        """The teacher's targets; under drawn rules, targets whose heads it lacks are unknown."""
         assert self.teacher is not None
         targets = self.teacher.targets(games, *positions)
         if self.draw_rules:
             nothing = np.zeros(len(positions[0]), np.float32)
-            targets = {"value_weight": nothing, "score_ownership_weight": nothing} | targets
+            targets = {"value_known": nothing, "score_ownership_weight": nothing} | targets
         return targets
 
     def echo_symmetry(self, step: int) -> int:
-        """The symmetry under which a step's batch is seen again; 0 where it is new."""
+        """The symmetry of a step's batch if it is a repeated one; 0 for a new batch."""
         if batch_of(step, self.options.echo)[1] == 0:
             return 0
         return int(np.random.default_rng([self.options.seed, ECHO_SEED, step]).integers(8))
 
     def _check_reached(self) -> None:
-        """Refuse positions that searches reached where no teacher can say their moves and values."""
+        """Check that a teacher can label all positions that searches reached."""
         for size in sorted(self._game_sizes.sizes):
             if self.teacher is not None and self.teacher.plays(size):
                 continue
             if any(shard.are_reached(shard.size == size).any() for shard in self.games):
                 raise ValueError(
-                    f"positions of {size}x{size} that searches reached have no moves and results of their own: they "
-                    "need a --teacher that plays such boards"
+                    f"positions of {size}x{size} that searches reached have no moves and results of their own: add a "
+                    "--teacher that plays this board size"
                 )
 
     def _plies(self, games: Games, rows: np.ndarray, shard: int, rng: np.random.Generator) -> np.ndarray:
-        """A position of each game, before one of its moves: any, one of the few that are used, or the only one."""
+        """Draw a position of each game, of all, of ``positions_per_game``, or the only one for training (int64)."""
         shares, few = rng.random(len(rows)), self.options.positions_per_game
         if few > 0:
-            # Which ones is fixed by game, shard and seed (a low-discrepancy sequence), so no others are ever seen.
+            # A low-discrepancy sequence by game, shard and seed fixes the few positions that are ever used.
             which = (shares * few).astype(np.int64)
             begin = shard * 7919 + self.options.seed % 1_000_003
             shares = np.modf((rows * few + which + 1 + begin) * 0.6180339887498949)[0]
@@ -175,14 +173,15 @@ class Mixture:
 
     @property
     def shows_games(self) -> bool:
-        """Whether there are games for boards of this network, with moves and results."""
+        """Whether there are games with moves and results for boards of this network."""
         return len(self._played_sizes) > 0
 
     def seen_positions(self, count: int) -> tuple[Games, np.ndarray, np.ndarray]:
-        """A fixed sample of positions that batches show, to measure the training error on; where they show games.
+        """A fixed sample of training positions from games, for the training error; only if :attr:`shows_games`.
 
         Returns:
-            games, and game and ply, both int64[count] or somewhat fewer, none twice; boards as the batches have them.
+            games, and game and ply, both int64[count] or slightly fewer, without repetition; board sizes are as
+            frequent as in batches.
         """
         rng, drawn = np.random.default_rng(SEEN_SEED), []
         for _ in range(SEEN_DRAWS):
@@ -197,28 +196,27 @@ class Mixture:
         """Batches from ``first_step`` on, in order, prepared by ``workers`` threads that end with the generator.
 
         Args:
-            finish: makes of each batch what is yielded, in the thread that prepared it.
+            finish: converts each batch, in the thread that prepared it.
         """
-        if self.options.echo == 1:
-            return prepared_ahead(self.batch_at, first_step, finish, self.options.workers)
         echoes = Echoes(lambda number: finish(self.batch_at(number)), self.options.echo)
-        return prepared_ahead(echoes, first_step, lambda finished: finished, self.options.workers)
+        return prepared_ahead(echoes, first_step, self.options.workers)
 
 
 def batch_of(step: int, times: int) -> tuple[int, int]:
-    """The number of the batch that a step is on, and how often earlier steps were; the first batches are seen less."""
-    turn, age = divmod(step, times)
-    return turn + (times - 1 - age) * -(-SPAN // times), age
+    """The number of a step's batch, and the number of earlier steps on it; the first batches are used less often."""
+    cycle, age = divmod(step, times)
+    return cycle + (times - 1 - age) * -(-SPAN // times), age
 
 
 class Echoes(Generic[T]):
-    """The batches of all steps. Threads: any."""
+    """The batches of all steps, each made once and used ``times`` times. Threads: any."""
 
     def __init__(self, make: Callable[[int], T], times: int) -> None:
-        """Make batches by their number when they are first needed.
+        """Prepare; no batch is made yet.
 
         Args:
-            times: steps that each batch is for.
+            make: the batch of a number, called when it is first needed.
+            times: steps for each batch.
         """
         self._make, self._times = make, times
         self._made: dict[int, T] = {}
@@ -226,7 +224,7 @@ class Echoes(Generic[T]):
 
     @property
     def held(self) -> int:
-        """Batches that later steps are waiting for."""
+        """Number of batches kept for later steps."""
         return len(self._made)
 
     def __call__(self, step: int) -> T:
@@ -236,7 +234,7 @@ class Echoes(Generic[T]):
         with self._lock:
             made = self._made.pop(number, None) if is_last else self._made.get(number)
         if made is None:
-            # A run that begins, or resumes, has none yet; the same ones come of their numbers.
+            # A run that begins or resumes has no earlier batches; their numbers determine them.
             made = self._make(number)
             if not is_last:
                 with self._lock:
@@ -244,14 +242,11 @@ class Echoes(Generic[T]):
         return made
 
 
-def prepared_ahead(
-    batch_at: Callable[[int], S], first_step: int, finish: Callable[[S], T], workers: int
-) -> Generator[T]:
+def prepared_ahead(batch_at: Callable[[int], T], first_step: int, workers: int) -> Generator[T]:
     """Endless batches from ``first_step`` on, in order, prepared by threads that end with the generator.
 
     Args:
         batch_at: the batch of a step; called in any thread.
-        finish: makes of each batch what is yielded, in the thread that prepared it.
     """
     pool = ThreadPoolExecutor(workers, thread_name_prefix="batches")
     ready: deque[Future[T]] = deque()
@@ -259,7 +254,7 @@ def prepared_ahead(
     try:
         while True:
             while len(ready) < AHEAD * workers:
-                ready.append(pool.submit(lambda step: finish(batch_at(step)), step))
+                ready.append(pool.submit(batch_at, step))
                 step += 1
             yield ready.popleft().result()
     finally:
@@ -267,22 +262,19 @@ def prepared_ahead(
 
 
 class _BySize:
-    """Games or labels of several shards, drawn so that each is as probable as any other of its board size.
-
-    Boards are drawn by the shares that are asked for, else by how many there are; a draw has one board size.
-    """
+    """Draws games or labels of several shards, by default uniformly within a board size; a draw has one board size."""
 
     def __init__(
         self, sizes: Sequence[np.ndarray], limits: tuple[int, int], boards: Mapping[int, float] | None,
         weights: Sequence[np.ndarray] | None = None,
     ):  # fmt: skip
-        """Find what there is of each board size.
+        """Group the items by board size.
 
         Args:
-            sizes: int[K] a shard: the board sizes.
-            limits: the smallest and the largest one.
-            boards: how often each size is drawn, relative to the others; None = as there are of it.
-            weights: float64[K] a shard: how often each is drawn, relative to others; None = all alike.
+            sizes: int[K] a shard: board size of each item.
+            limits: smallest and largest board size to draw.
+            boards: relative frequencies of board sizes; None = in proportion to the items.
+            weights: float64[K] a shard: relative frequencies of items; None = uniform.
         """
         self._rows = [{int(size): np.flatnonzero(of == size) for size in np.unique(of)} for of in sizes]
         known = [(size, shard) for shard, held in enumerate(self._rows) for size in held]
@@ -293,13 +285,10 @@ class _BySize:
         self._masses = {
             (size, shard): np.cumsum(weights[shard][self._rows[shard][size]]) for size, shard in self._groups if weights
         }
-        counts = np.array(
-            [
-                self._masses[size, shard][-1] if weights else len(self._rows[shard][size])
-                for size, shard in self._groups
-            ],
-            np.float64,
-        )
+        of_groups = [
+            self._masses[size, shard][-1] if weights else len(self._rows[shard][size]) for size, shard in self._groups
+        ]
+        counts = np.array(of_groups, np.float64)
         if boards:
             of = np.array([size for size, _ in self._groups])
             counts *= [boards[size] / counts[of == size].sum() for size in of.tolist()]
@@ -309,7 +298,7 @@ class _BySize:
         return len(self._groups)
 
     def draw(self, rng: np.random.Generator, count: Callable[[int], int]) -> tuple[int, int, np.ndarray]:
-        """Board size, shard and ``count(size)`` rows of it."""
+        """A board size, a shard, and ``count(size)`` rows of the shard."""
         size, shard = self._groups[int(rng.choice(len(self._groups), p=self._probabilities))]
         rows, mass = self._rows[shard][size], self._masses.get((size, shard))
         if mass is None:
@@ -319,10 +308,10 @@ class _BySize:
 
 
 def reached_weights(shards: Sequence[Games], share: float) -> list[np.ndarray] | None:
-    """How often games are drawn where some are only the way to a position that a search reached; None = all alike.
+    """Sampling weights of games if some only lead to a position that a search reached; None = no such games.
 
     Args:
-        share: of such positions among all of their board size, where there are other games of it.
+        share: of such positions among all of their board size, if there are other games of that size.
     Returns:
         float64[G] a shard: 1 in the mean over each board size.
     """
@@ -340,12 +329,12 @@ def reached_weights(shards: Sequence[Games], share: float) -> list[np.ndarray] |
 
 
 def sample_games(games: Games, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """A fixed sample of positions, none twice, spread over all games as evenly as their lengths allow.
+    """A fixed sample of positions without repetition, spread over all games as evenly as their lengths allow.
 
-    A game of which one position alone may be used counts as one of length 1.
+    A game with a single position for training counts as one of length 1.
 
     Returns:
-        game and ply, both int64[count], or shorter where there are fewer positions.
+        game and ply, both int64[count], or all positions if there are fewer.
     """
     rng, n_games = np.random.default_rng(seed), len(games.size)
     first = np.maximum(games.position, 0).astype(np.int64)

@@ -1,8 +1,8 @@
-"""A larger network that begins as a smaller one: training continues from its weights.
+"""Growing a network: a larger one is initialised from a smaller one, from whose weights training continues.
 
-The smaller network's weights become the leading rows and columns of the larger one's. What the old channels would
-read of new ones starts at zero, and new blocks start as the identity, so at first both compute the same; new
-channels start with random weights and are free to learn (after Chen et al., "Net2Net", 2016).
+The smaller network's weights become the leading rows and columns of the larger one's. Weights from new to old channels
+start at zero, and new blocks start as the identity, so that at first both compute the same function; new channels
+start with random weights (after Chen et al., "Net2Net", 2016).
 """
 
 from collections.abc import Sequence
@@ -21,19 +21,19 @@ GROWING = ("globals", "blocks", "channels", "reply")
 
 
 def grown(model: Model, shape: Shape) -> ResNet:
-    """A network of another shape that gives the same outputs as ``model``.
+    """A larger network with the same outputs as ``model``.
 
     Args:
-        shape: globals, blocks and channels may be more than the model's, and the reply be learnt; the rest is the same.
+        shape: ``GROWING`` fields may exceed the model's; the others must be equal.
     Raises:
-        ValueError: another architecture, or a shape that is smaller or differs elsewhere.
+        ValueError: another architecture, or a shape that is smaller or differs in other fields.
     """
     if not isinstance(model, ResNet) or not isinstance(shape, ResNetShape):
-        raise ValueError(f"a network of {model.shape} cannot grow; keima-resnet can")
+        raise ValueError(f"a network of shape {model.shape} cannot grow: only keima-resnet can")
     old = model.shape
     same = ResNetShape(**(vars(shape) | {name: getattr(old, name) for name in GROWING}))
     if same != old or any(getattr(shape, name) < getattr(old, name) for name in GROWING):
-        raise ValueError(f"a network of {old} cannot grow into {shape}: only {', '.join(GROWING)} may increase")
+        raise ValueError(f"a network of shape {old} cannot grow to {shape}: only {', '.join(GROWING)} may increase")
     larger = ResNet(shape)
     held = larger.state_dict()
     with torch.no_grad():
@@ -46,18 +46,18 @@ def grown(model: Model, shape: Shape) -> ResNet:
 
 
 def on_newest_inputs(model: Model, spec: NetworkSpec) -> tuple[Model, NetworkSpec]:
-    """The network that training continues with: one of keima-1 reads keima-2 from now on, any other is as it was."""
+    """The network to continue training: one with encoder keima-1 is converted to keima-2, any other is unchanged."""
     if spec.encoder != KEIMA_1.name or not isinstance(model, ResNet):
         return model, spec
     return grown(model, replace(model.shape, globals=KEIMA.globals)), replace(spec, encoder=KEIMA.name)
 
 
 def sizes_shown(begun: NetworkSpec, shards: Sequence[Games], boards: Sequence[tuple[int, float]]) -> tuple[int, int]:
-    """Smallest and largest board of a network after training: those it was begun with, and those it is shown now.
+    """Smallest and largest board of a network after training: its own sizes, and those of its training data.
 
     Args:
         begun: of the network that training continues from, whose shape fixes no size.
-        boards: sizes and shares that training keeps to; empty = all in the shards.
+        boards: sizes and shares of the training data; empty = all sizes in the shards.
     """
     shown = {size for shard in shards for size in np.unique(shard.size).tolist()}
     if boards:

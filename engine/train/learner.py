@@ -1,4 +1,4 @@
-"""A network that learns: one gradient step after another, the averaged weights that play, and the state to resume."""
+"""Gradient steps of a network, the moving average of its weights, and the state to resume from."""
 
 import copy
 import math
@@ -13,7 +13,7 @@ from engine.config.declaration import no_branch, resolve
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import one_torch_thread
 from engine.nets.network import Model, NetworkSpec
-from engine.train.batches import TrainingBatch, turned
+from engine.train.batches import TrainingBatch, under_symmetry
 from engine.train.losses import combined_loss
 from engine.train.muon import BETAS, Muon
 from engine.train.ranks import Ranks
@@ -22,7 +22,7 @@ from engine.train.state import RunState, moments_of
 
 
 def learning_rate(step: int, options: TrainOptions) -> float:
-    """Linear warm-up, then by the schedule; linear and cosine end at zero."""
+    """Learning rate of a step: linear warm-up, then the schedule; linear and cosine end at zero."""
     rate = options.rate * min(1.0, (step + 1) / max(1, options.warmup))
     left = max(0.0, (options.steps - step) / options.steps)
     if options.schedule == "linear":
@@ -37,14 +37,14 @@ def learning_rate(step: int, options: TrainOptions) -> float:
 
 
 def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
-    """AdamW, Muon or SGD with momentum; vectors (biases, norms) are not decayed."""
+    """AdamW, Muon or SGD with momentum; no weight decay of vectors (biases, norms)."""
     decayed = [value for value in model.parameters() if value.ndim > 1]
     plain = [value for value in model.parameters() if value.ndim <= 1]
     decay = resolve(options, options.optimizer).weight_decay
     groups = [{"params": decayed, "weight_decay": decay}, {"params": plain, "weight_decay": 0.0}]
     if options.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=options.rate, momentum=options.momentum)
-    # On processors torch's own choice is a loop over the parameters.
+    # On CPUs torch's default is a loop over the parameters.
     fused = next(model.parameters()).device.type == "cpu" or None
     if options.optimizer == "adamw":
         return torch.optim.AdamW(groups, lr=options.rate, betas=BETAS, fused=fused)
@@ -59,10 +59,10 @@ class Learner:
     def __init__(
         self, model: Model, spec: NetworkSpec, options: TrainOptions, device: torch.device, ranks: Ranks | None = None
     ):
-        """Take the network to continue from.
+        """Prepare training.
 
         Args:
-            model: of a registered architecture; changed.
+            model: of a registered architecture; modified in place.
             ranks: the processes that train together; None = this one alone.
         """
         self.model, self.ranks = model.to(device), ranks or Ranks()
@@ -77,11 +77,11 @@ class Learner:
         self._call = self.ranks.wrap(self.shards.model)
 
     def one_step(self, batch: dict[str, Tensor], symmetry: int = 0) -> dict[str, Tensor]:
-        """One gradient step on what :meth:`tensors` made, shown under a symmetry; returns the parts of the loss."""
+        """One gradient step on a batch of :meth:`tensors` under a further symmetry; returns the losses by name."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, self.options)
         tensors = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
-        tensors = turned(tensors, symmetry)
+        tensors = under_symmetry(tensors, symmetry)
         tensors["planes"] = tensors["planes"].contiguous(memory_format=self.memory_format)
         self._call.train()
         self.optimizer.zero_grad(set_to_none=True)
@@ -93,7 +93,7 @@ class Learner:
         return parts
 
     def _loss(self, batch: dict[str, Tensor], part: slice, count: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of a shard of a batch of ``count``, and its parts: what they add to those of the batch."""
+        """Contribution of a shard of a batch of ``count`` positions to the batch's loss and to the losses by name."""
         tensors = {name: tensor[part] for name, tensor in batch.items()}
         with autocast(self.device):
             outputs = self._call(tensors["planes"], tensors["globals"])
@@ -102,54 +102,54 @@ class Learner:
         return (loss, parts) if share == 1.0 else (loss * share, {name: one * share for name, one in parts.items()})
 
     def _step(self) -> None:
-        """Change the weights, and their averages, by the gradients."""
+        """Update the weights by the gradients, and the moving averages."""
         if self.options.clip > 0.0:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
-        # The average starts as a plain mean of the first steps, so that it is useful from the beginning.
+        # The average starts as a plain mean of the first steps, so that early averages are useful too.
         keep = min(self.options.ema, (1 + self.step) / (10 + self.step))
         moving: list[tuple[Tensor, Tensor]] = []
         others: list[tuple[Tensor, Tensor]] = []
         for name, value in self.model.state_dict().items():
             (moving if value.is_floating_point() else others).append((self.average[name], value))
         with torch.no_grad():
-            # All at once, as torch's own averages: one by one a GPU waits for the processor.
+            # All at once, as torch's own averages: one by one a GPU waits for the CPU.
             torch._foreach_lerp_([mean for mean, _ in moving], [value for _, value in moving], 1 - keep)
             for kept, value in others:
                 kept.copy_(value)
 
     def tensors(self, batch: TrainingBatch) -> dict[str, Tensor]:
-        """A batch as tensors by name; for a GPU page-locked, so that it copies while the processor works."""
+        """A batch as tensors by name; page-locked for a GPU, so that copies are asynchronous."""
         tensors = {name: torch.from_numpy(array) for name, array in batch._asdict().items()}
         return {name: one.pin_memory() for name, one in tensors.items()} if self.device.type == "cuda" else tensors
 
     def averaged(self) -> Model:
-        """A copy of the network with the averaged weights."""
+        """A copy of the network with the averaged weights, in evaluation mode."""
         model = copy.deepcopy(self.model)
         model.load_state_dict(self.average)
         return model.eval()
 
     def state(self, **facts: Any) -> RunState:
-        """What resuming needs; ``facts`` are further fields of it."""
+        """The state to resume from; ``facts`` are further fields of :class:`RunState`."""
         held = self.optimizer.state
         moments = {name: dict(held[value]) for name, value in self.model.named_parameters() if value in held}
         return RunState(self.step, model=self.model.state_dict(), average=self.average, moments=moments, **facts)
 
     def resume(self, state: RunState) -> None:
-        """Take weights, average, optimizer and step of a state.
+        """Restore weights, average, optimizer and step from a state.
 
         Raises:
-            ValueError: it is of another optimizer, or lacks some of them; one line.
+            ValueError: the state is of another optimizer, or incomplete; one line.
         """
         optimizer = self.options.optimizer
         begun = state.options.get("optimizer", optimizer)
         if begun != optimizer:
             raise ValueError(f"begun with optimizer {begun}, not {optimizer}")
         if not state.average:
-            raise ValueError("damaged: it lacks the averaged weights")
+            raise ValueError("damaged: no averaged weights")
         values = dict(self.model.named_parameters())
         if any(found.keys() != moments_of(optimizer, values[name]) for name, found in state.moments.items()):
-            raise ValueError(f"damaged: it lacks what {optimizer} keeps of some parameters")
+            raise ValueError(f"damaged: no state of {optimizer} for some parameters")
         self.model.load_state_dict(state.model)
         self.average = {
             name: _laid_out_as(value, state.average[name]) for name, value in self.model.state_dict().items()
@@ -161,5 +161,5 @@ class Learner:
 
 
 def _laid_out_as(value: Tensor, found: Tensor) -> Tensor:
-    """What belongs to a value, in its memory format: a file has none, and the optimizer goes through both in step."""
+    """A tensor in the memory format of ``value``: files store none, and fused optimizers need equal strides."""
     return torch.empty_like(value).copy_(found) if found.shape == value.shape else found

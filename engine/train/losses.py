@@ -1,4 +1,4 @@
-"""What training minimises, for whatever heads a network has; the table :data:`LOSSES` has a row for each."""
+"""Losses of all heads; :data:`LOSSES` has a row for each."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,20 +11,20 @@ from engine.nets.architectures.resnet import SCORE_SCALE
 from engine.nets.network import RawHeads
 
 Loss = Callable[[Tensor, Mapping[str, Tensor], TrainOptions], Tensor]
-"""From a raw head, the targets and options to the loss summed over a batch"""
+"""Loss summed over a batch, from a raw head, the targets and options"""
 
 
 def combined_loss(
     outputs: RawHeads, targets: Mapping[str, Tensor], options: TrainOptions
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Weighted sum of the parts, and the parts by name (scalars).
+    """Weighted sum of the losses, and the losses by name (scalars).
 
-    Every part is a sum over the batch divided by B, unknown targets counting zero, so the mean over the processes of a
-    distributed run is the loss of one process with all their positions.
+    Every loss is a sum over the batch divided by B, unknown targets counting zero, so the mean over the processes of a
+    distributed run equals the loss of one process with all their positions.
 
     Args:
         outputs: of a forward pass in training, in any dtype; losses are computed in float32.
-        targets: the fields of :class:`engine.train.batches.TrainingBatch` from ``policy`` on, on the same device.
+        targets: the :data:`engine.train.batches.TARGETS` of a batch, on the same device.
     """
     count, heads = len(targets["value"]), outputs._asdict().items()
     parts = {name: LOSSES[name](head.float(), targets, options) / count for name, head in heads if head is not None}
@@ -33,12 +33,12 @@ def combined_loss(
 
 
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    """In nats; [B, A] logits, [B, A or more] probabilities: passes count nothing for a network without that output."""
+    """In nats; logits [B, A], probabilities [B, A or more]: passes are ignored for a network without a pass output."""
     return -(target[:, : logits.shape[1]] * F.log_softmax(logits, dim=1)).sum()
 
 
 def _binary(logit: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy of won and lost with (1 + v) / 2, whose logit is twice the tanh's argument; target from -1 to 1."""
+    """Binary cross-entropy of a value in [-1, 1]; the logit of (1 + tanh x) / 2 is 2x."""
     return F.binary_cross_entropy_with_logits(2 * logit, (1 + target) / 2, reduction="none")
 
 
@@ -50,17 +50,17 @@ def _value(logit: Tensor, targets: Mapping[str, Tensor], options: TrainOptions) 
         each = _binary(logit, targets["value"])
     else:
         raise no_branch("value_loss", options.value_loss)
-    return (targets["value_weight"] * each).sum()
+    return (targets["value_known"] * each).sum()
 
 
 def _score(score: Tensor, targets: Mapping[str, Tensor], options: TrainOptions) -> Tensor:
-    """Huber, in units of ``SCORE_SCALE`` points."""
+    """Huber loss, in units of ``SCORE_SCALE`` points."""
     each = F.huber_loss(score / SCORE_SCALE, targets["score"] / SCORE_SCALE, reduction="none")
     return (targets["score_ownership_weight"] * each).sum()
 
 
 def _ownership(logit: Tensor, targets: Mapping[str, Tensor], options: TrainOptions) -> Tensor:
-    """Binary cross-entropy in the mean over the points."""
+    """Binary cross-entropy, the mean over the points."""
     return (targets["score_ownership_weight"] * _binary(logit, targets["ownership"]).mean(dim=(1, 2))).sum()
 
 
@@ -71,4 +71,4 @@ LOSSES: dict[str, Loss] = {
     "ownership": _ownership,
     "reply": lambda logits, targets, options: _cross_entropy(logits, targets["reply"]),
 }
-"""By the fields of :class:`engine.nets.network.RawHeads`; the weight of NAME is the option ``NAME_weight``"""
+"""Losses by field of :class:`engine.nets.network.RawHeads`; the weight of NAME is the option ``NAME_weight``"""

@@ -1,7 +1,7 @@
 """Metrics of a network on held-out positions.
 
-Everything here sees a network as an :data:`Evaluate`, so that a module in training and a finished network behind an
-inference server are measured alike. Start at :func:`evaluate_positions`.
+A network is an :data:`Evaluate` here, be it a module in training or a finished network behind an inference server.
+Start at :func:`evaluate_positions`.
 """
 
 from collections.abc import Callable
@@ -25,20 +25,20 @@ from engine.train.dataset import sample_games
 CHUNK = 64
 LAST_PLY = 100000
 STAGES = (("opening", 0, 60), ("middle", 60, 150), ("endgame", 150, LAST_PLY))
-"""Stage of a game by move number."""
+"""Stages of a game: name, first ply, end"""
 SAMPLE_SEED = 20160127
 LEAST_PROBABILITY = 1e-300
-"""What a move of probability 0 counts as in a logarithm."""
+"""Lower limit of probabilities in logarithms"""
 LEAST_LIKELY = 1e-7
-"""Likewise beside labels, where it also stands for what rounding makes of a value of 1"""
+"""The same in :func:`label_metrics`, where values may be rounded to 1"""
 ALL_SIZES = (MIN_SIZE, MAX_SIZE)
 
 Evaluate = Callable[[np.ndarray, np.ndarray], NetArrays]
-"""A network from outside: planes float32[B, C, N, N] and globals float32[B, G] in, its outputs out."""
+"""A network's outputs from planes, float32[B, C, N, N], and globals, float32[B, G]"""
 
 
 def in_training(model: Model, device: torch.device) -> Evaluate:
-    """A module in training as :data:`Evaluate`, in evaluation mode if it is; computed as it trains."""
+    """A module in training as :data:`Evaluate`, with the precision and convolutions of training; its mode is kept."""
     by_winograd = learns_by_winograd(device, model)
     network = with_learning_winograd(model) if by_winograd else model
 
@@ -52,21 +52,22 @@ def in_training(model: Model, device: torch.device) -> Evaluate:
 
 
 class PositionMetrics(NamedTuple):
-    """A network's outputs for P positions of games beside what happened; NaN where one of the two is missing."""
+    """A network's predictions for P positions of games, and the games' moves and results; NaN = missing."""
 
     ply: np.ndarray
     """int64[P]: moves played before"""
     move_rank: np.ndarray
-    """float64[P]: moves that are more probable than the one played, of equals those of a lower index; NaN for a pass"""
+    """float64[P]: number of moves that are more probable than the one played, or equally so with a lower index; NaN for
+    a pass"""
     cross_entropy: np.ndarray
     """float64[P]: nats; NaN for a pass"""
     value: np.ndarray
     """float64[P]: expected result for the side to move, -1 to 1"""
     result: np.ndarray
-    """float64[P]: 1 = the side to move won, -1 = it lost; NaN for a draw, or where it is unknown"""
+    """float64[P]: 1 = the side to move won, -1 = it lost; NaN = drawn or unknown"""
 
     def columns(self) -> dict[str, np.ndarray]:
-        """What :func:`mean_metrics` averages, by its names, each float64[P] with NaN where it is unknown."""
+        """The terms of :func:`mean_metrics` by name, each float64[P]; NaN = unknown."""
         error = self.result - self.value
         return {
             "top1": np.where(np.isnan(self.move_rank), np.nan, self.move_rank < 1),
@@ -80,18 +81,18 @@ class PositionMetrics(NamedTuple):
 def evaluate_one_size(
     evaluate: Evaluate, builder: BatchBuilder, games: Games, rows: np.ndarray, plies: np.ndarray, symmetries: int = 1
 ) -> list[PositionMetrics]:
-    """Compare a network's outputs for positions with the move that was played and the result of the game.
+    """Compare a network's outputs for positions with the moves played and the results of the games.
 
-    Passes count in no metric of the policy, whether or not the network can pass: the published metrics leave them out,
-    and all networks are to be compared on the same positions. Illegal points are not masked.
+    Policy metrics exclude passes, even if the network has a pass output: published metrics do, and all networks are
+    compared on the same positions. Illegal points are not masked.
 
     Args:
         rows, plies: int64[P]: games of one board size, and the number of moves before the position.
-        symmetries: the number of symmetries that each position is shown under, 1 to 8.
+        symmetries: number of symmetries of each position, 1 to 8.
     Returns:
-        metrics of the network seeing each position as it is, and if there are more symmetries, of the ensemble: the
-        means of move probabilities, each with its symmetry undone, and of values.
-    Threads: any number at once, as far as ``evaluate`` may be called so.
+        metrics without symmetries and, if ``symmetries`` > 1, of the ensemble: the mean of the move probabilities after
+        the inverse symmetry, and of the values.
+    Threads: any, if ``evaluate`` is thread-safe.
     """
     size, count = int(games.size[rows[0]]), len(rows)
     shown, shown_under = np.repeat(np.arange(count), symmetries), np.tile(np.arange(symmetries), count)
@@ -122,7 +123,7 @@ def _compare_moves(probabilities: np.ndarray, played: np.ndarray, size: int) -> 
     is_point = played < size * size
     played = np.where(is_point, played, 0)[:, None]
     of_played = np.take_along_axis(probabilities, played, axis=1)
-    # Outputs in bfloat16 are often equal; counting the move played as the first of its equals would flatter.
+    # Outputs in bfloat16 are often equal; ranking the move played first among equals would be optimistic.
     is_lower = np.arange(probabilities.shape[1]) < played
     before = (probabilities > of_played) | ((probabilities == of_played) & is_lower)
     loss = -np.log(np.maximum(of_played[:, 0], LEAST_PROBABILITY))
@@ -136,9 +137,9 @@ def evaluate_positions(
     """:func:`evaluate_one_size` for positions of any board sizes, in the order given, whatever the number of threads.
 
     Args:
-        rows, plies, symmetries: as there.
-        batch: boards shown to the network at a time.
-        threads: callers of ``evaluate``; 1 = the calling thread alone.
+        rows, plies, symmetries: as for :func:`evaluate_one_size`.
+        batch: positions in a call of ``evaluate``, each symmetry counting.
+        threads: threads that call ``evaluate``; 1 = the calling thread alone.
         on_progress: called with the number of positions done since the last call.
     """
     builder, step = BatchBuilder(encoder), max(1, batch // symmetries)
@@ -166,7 +167,7 @@ def evaluate_positions(
 
 
 def mean_metrics(found: PositionMetrics) -> dict[str, float]:
-    """Means over positions, each also by stage, as ``top1/opening``; left out where nothing is known.
+    """Means over positions, in all and by stage, as ``top1/opening``; unknown metrics are left out.
 
     Returns:
         ``top1``, ``top5`` as fractions and ``cross_entropy`` in nats; ``value_mse`` ((z - v)^2 with z = 1 or -1) and
@@ -174,22 +175,18 @@ def mean_metrics(found: PositionMetrics) -> dict[str, float]:
     """
     metrics = {}
     for name, values in found.columns().items():
-        known = ~np.isnan(values)
-        for key, first, last in (
-            (name, 0, LAST_PLY),
-            *((f"{name}/{stage}", first, last) for stage, first, last in STAGES),
-        ):
-            inside = known & (found.ply >= first) & (found.ply < last)
+        for stage, first, last in (("", 0, LAST_PLY), *STAGES):
+            inside = ~np.isnan(values) & (found.ply >= first) & (found.ply < last)
             if inside.any():
-                metrics[key] = float(values[inside].mean())
+                metrics[f"{name}/{stage}" if stage else name] = float(values[inside].mean())
     return metrics
 
 
 def sample_positions(games: Games, count: int, sizes: tuple[int, int] = ALL_SIZES) -> tuple[np.ndarray, np.ndarray]:
-    """A fixed sample of positions, spread over all games on boards of some sizes: (game, ply), both int64[count].
+    """A fixed sample of positions, spread over all games within limits of board size: (game, ply), both int64[count].
 
     Raises:
-        ValueError: there is no such game.
+        ValueError: no game is within the limits.
     """
     usable = (np.diff(games.offsets) > 0) & (games.size >= sizes[0]) & (games.size <= sizes[1])
     if usable.all() and len(usable):
@@ -203,7 +200,7 @@ def sample_positions(games: Games, count: int, sizes: tuple[int, int] = ALL_SIZE
 def game_metrics(
     evaluate: Evaluate, encoder: Encoder, games: Games, rows: np.ndarray, plies: np.ndarray
 ) -> dict[str, float]:
-    """How well a network predicts people's moves and the results of their games: :func:`mean_metrics` of positions.
+    """Prediction of recorded moves and results: :func:`mean_metrics` of positions.
 
     Args:
         rows, plies: int64[P]: games, and the moves before the position.
@@ -219,9 +216,9 @@ def label_metrics(
     Args:
         count: most positions of each size.
     Returns:
-        for each size N, as far as the network has the heads: ``value_mse/N`` ((v - t)^2 with values in [-1, 1]),
-        ``value_ce/N`` and ``policy_kl/N`` (cross-entropy and Kullback-Leibler divergence in nats), ``teacher_top1/N``;
-        where labels have them, ``score_mae/N`` in points, ``ownership_mse/N``.
+        for each size N and the heads of the network: ``value_mse/N`` ((v - t)^2 with values in [-1, 1]), ``value_ce/N``
+        and ``policy_kl/N`` (cross-entropy and Kullback-Leibler divergence in nats), ``teacher_top1/N``; if the labels
+        have them, ``score_mae/N`` in points and ``ownership_mse/N``.
     """
     builder = BatchBuilder(encoder)
     rng = np.random.default_rng(20170127)
@@ -243,7 +240,7 @@ def label_metrics(
 
 
 def _against_labels(output: NetArrays, batch: TrainingBatch) -> dict[str, np.ndarray]:
-    """Metrics of single positions against the teacher's targets, those that have them, each [K], by name."""
+    """Metrics of the positions with known targets, each [K], by name."""
     found: dict[str, np.ndarray] = {}
     known = batch.score_ownership_weight > 0.0
     if output.value is not None:
@@ -261,6 +258,6 @@ def _against_labels(output: NetArrays, batch: TrainingBatch) -> dict[str, np.nda
 
 
 def _log(probabilities: np.ndarray) -> np.ndarray:
-    """Natural logarithms, those of 0 finite."""
+    """Natural logarithms of probabilities, limited below by ``LEAST_LIKELY``."""
     logarithms: np.ndarray = np.log(np.maximum(probabilities, LEAST_LIKELY))
     return logarithms

@@ -1,9 +1,9 @@
-"""Muon: momentum whose steps are made orthogonal, for the wide matrices of a network; AdamW for all else.
+"""Muon: momentum with orthogonalised steps for the large matrices of a network; AdamW for all other parameters.
 
-A gradient step of a matrix is dominated by a few directions; made orthogonal, all directions move alike. Jordan et al.,
-"Muon: An optimizer for hidden layers in neural networks", 2024; the size of a step as in Liu et al., "Muon is Scalable
-for LLM Training", 2025, section 2.2, so that rates and weight decay are those of AdamW. ``torch.optim.Muon`` takes
-matrices alone and computes in bfloat16, which most processors lack.
+A few directions dominate a matrix's gradient step; orthogonalised, all directions move equally. Jordan et al.,
+"Muon: An optimizer for hidden layers in neural networks", 2024; step sizes as in Liu et al., "Muon is Scalable for LLM
+Training", 2025, section 2.2, so that AdamW's rates and weight decay apply. ``torch.optim.Muon`` accepts matrices only
+and computes in bfloat16, which most CPUs lack.
 """
 
 import math
@@ -14,19 +14,19 @@ import torch
 from torch import Tensor
 
 BETAS = (0.9, 0.99)
-"""AdamW's means of gradients and of their squares forget this little a step"""
+"""AdamW's decay rates of the mean gradient and mean squared gradient"""
 MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the polynomial a x + b x^3 + c x^5, which in five rounds brings singular values of 0.01 to 1 near 1 (Jordan)"""
+"""a, b, c of the polynomial a x + b x^3 + c x^5, which in five iterations maps singular values of 0.01 to 1 near 1"""
 ROUNDS = 5
 NARROWEST = 16
-"""Rows or columns below which a matrix is AdamW's: outputs of a head, the few values that are not about points"""
+"""Rows or columns below which AdamW steps a matrix: outputs of a head, the few inputs that are not planes"""
 
 
 def is_inner(value: Tensor) -> bool:
-    """Whether Muon steps this parameter: a matrix, or filters [out, in, K, K] seen as one of [out, in*K*K].
+    """Whether Muon steps this parameter: a matrix, or filters [out, in, K, K] as a matrix [out, in*K*K].
 
-    The first layer is among them, which Jordan et al. leave to AdamW; heads, being narrow, are not.
+    The first layer is included, unlike in Jordan et al.; heads are too narrow.
     """
     return value.ndim > 1 and min(len(value), value[0].numel()) >= NARROWEST
 
@@ -47,10 +47,12 @@ class Muon(torch.optim.AdamW):
     """Muon for :func:`is_inner` parameters, AdamW for the others; a group's rate and weight decay hold for both."""
 
     def __init__(self, groups: Iterable[dict], rate: float, fused: bool | None):
-        """Take the parameters to step.
+        """Prepare the optimizer.
 
         Args:
-            groups: of "params" and "weight_decay".
+            groups: dicts of "params" and "weight_decay".
+            rate: learning rate.
+            fused: of ``torch.optim.AdamW``.
         """
         split = []
         for group in groups:
@@ -60,17 +62,17 @@ class Muon(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One step of all parameters that have a gradient; those of Muon have none afterwards."""
+        """One step of all parameters with a gradient; clears the gradients of Muon's parameters."""
         for group in self.param_groups:
             if group["inner"]:
                 self._step_inner(group["params"], group["lr"], group["weight_decay"])
                 for value in group["params"]:
                     value.grad = None
-        # AdamW passes over parameters without a gradient.
+        # AdamW skips parameters without a gradient.
         super().step()
 
     def _step_inner(self, values: list[Tensor], rate: float, decay: float) -> None:
-        """Muon's step; matrices of one shape are made orthogonal together."""
+        """Muon's step; matrices of one shape are orthogonalised together."""
         alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for value in values:
             if value.grad is None:

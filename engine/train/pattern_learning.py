@@ -1,14 +1,14 @@
-"""Learning a pattern policy: stochastic ascent of the log-likelihood of the moves people played.
+"""Training of a pattern policy: stochastic gradient ascent on the log-likelihood of recorded moves.
 
-The policy is a linear softmax: a move's score is the sum of the weights of its features. For each position the gradient
-of a weight is what the played move has of its feature, less what the policy expects. AdaGrad scales the steps, so that
-patterns seen once a game and once in a thousand games learn at their own speeds; the rate falls to 0 linearly.
+The policy is a linear softmax: a move's logit is the sum of the weights of its features. The gradient of a weight is
+the feature's count in the move played, minus its expectation under the policy. AdaGrad scales the steps, so that rare
+and frequent patterns learn at their own speeds; the rate falls to 0 linearly.
 
 Source: AlphaGo, Methods, "Rollout policy"; Duchi, Hazan and Singer, "Adaptive subgradient methods" (2011).
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,14 +39,15 @@ from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Numbers, Voc
 from engine.system.jit import kernel
 
 LEAST_SEEN = 100
-"""Fine and coarse 3x3 codes seen less often are left out; moves there have their coarse code's weight, or UNSEEN's."""
+"""Fewest occurrences of fine and coarse 3x3 codes with a weight of their own; else the coarse code's or UNSEEN's"""
 LEAST_PLAYED = 16
-"""The same for responses and diamonds."""
+"""The same for responses and diamonds"""
 LEAST_NAKADE = 2
+"""The same for nakade patterns"""
 
 
 class Replay(NamedTuple):
-    """A game being replayed, with its cell states kept up."""
+    """A game being replayed, with cell states updated incrementally."""
 
     board: Board
     weights: Weights
@@ -54,17 +55,16 @@ class Replay(NamedTuple):
     """shares the cell states of ``weights``"""
 
 
-def new_replay(size: int) -> Replay:
-    """Memory for replaying games on boards of one size."""
+def _replays(games: Games, order: Iterable[int]) -> Iterator[tuple[Replay, np.ndarray]]:
+    """For each game, all of one board size, a replay at the empty board (overwritten by the next) and the moves."""
+    size = int(games.size[0])
     weights = new_weights(size)
-    return Replay(new_board(size), weights, new_candidates(size)._replace(cell=weights.cell))
-
-
-def restart(replay: Replay) -> None:
-    """Go back to the empty board."""
-    clear(replay.board)
-    all_states(replay.board, replay.weights.cell)
-    replay.moves.last[:] = 0
+    replay = Replay(new_board(size), weights, new_candidates(size)._replace(cell=weights.cell))
+    for game in order:
+        clear(replay.board)
+        all_states(replay.board, weights.cell)
+        replay.moves.last[:] = 0
+        yield replay, games.moves[games.offsets[game] : games.offsets[game + 1]]
 
 
 @kernel
@@ -80,16 +80,16 @@ def advance(replay, point, color):
 
 @dataclass
 class Counts:
-    """What happened in games, by unfolded pattern."""
+    """Pattern counts of games, before folding of symmetries."""
 
     seen: np.ndarray = field(default_factory=lambda: np.zeros(N_CODES, np.int64))
-    """int64[2**24]: 3x3 codes of empty points, the side to move black; the commonest is seen 16,000 times a game"""
+    """int64[2**24]: 3x3 codes of empty points, the side to move black; the commonest occurs 16,000 times a game"""
     nakade: np.ndarray = field(default_factory=lambda: np.zeros(N_NAKADE, np.int32))
     """int32[8192]: nakade patterns played"""
     responses: list[np.ndarray] = field(default_factory=list)
-    """int64, a part a shard: context and cell of every response played"""
+    """int64, one array a shard: context and cell of every response played"""
     diamonds: list[np.ndarray] = field(default_factory=list)
-    """int64, a part a shard: diamond code of every move played"""
+    """int64, one array a shard: diamond code of every move played"""
 
 
 @kernel
@@ -97,9 +97,9 @@ def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
     """Add one game to counts.
 
     Args:
-        moves: uint16[M], policy indices, Black first; the game ends with a pass.
+        moves: uint16[M], policy indices, Black first; the first pass ends the game.
         seen, nakade: as in :class:`Counts`.
-        responses, diamonds: int64, written behind the ``used`` int64[2] entries that they have.
+        responses, diamonds: int64, appended to; ``used``, int64[2], are their numbers of entries.
     """
     board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[META_STRIDE]
     for ply in range(len(moves)):
@@ -124,12 +124,10 @@ def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
 
 
 def count_games(games: Games, counts: Counts) -> Iterator[None]:
-    """Add a shard to counts, games of one board size; yields after each, so that a caller may show progress or stop."""
-    replay, total = new_replay(int(games.size[0])), len(games.moves)
-    responses, diamonds, used = np.zeros(total, np.int64), np.zeros(total, np.int64), np.zeros(2, np.int64)
-    for game in range(len(games.size)):
-        restart(replay)
-        moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
+    """Add a shard, games of one board size, to counts; yields after each game, for progress or early stopping."""
+    responses, diamonds = np.zeros((2, len(games.moves)), np.int64)
+    used = np.zeros(2, np.int64)
+    for replay, moves in _replays(games, range(len(games.size))):
         _count_game(replay, moves, counts.seen, counts.nakade, responses, diamonds, used)
         yield
     counts.responses.append(responses[: used[0]])
@@ -137,13 +135,13 @@ def count_games(games: Games, counts: Counts) -> Iterator[None]:
 
 
 def _frequent(codes: np.ndarray, least: int, times: np.ndarray | None = None) -> np.ndarray:
-    """The codes that occur often enough, ascending."""
+    """The codes with at least ``least`` occurrences, ascending; ``times`` = occurrences of each entry, None = 1."""
     unique, inverse = np.unique(codes, return_inverse=True)
     return unique[np.bincount(inverse, times, len(unique)) >= least].astype(np.int64)
 
 
 def choose_vocabulary(counts: Counts, is_tree: bool) -> Vocabulary:
-    """The patterns that occurred often enough in the games counted."""
+    """The patterns that are frequent enough in the games counted; diamonds for the tree policy only."""
     codes = np.flatnonzero(counts.seen)
     codes = codes[[is_sensible_code(code) for code in codes.tolist()]]
     seen = counts.seen[codes]
@@ -160,17 +158,17 @@ def choose_vocabulary(counts: Counts, is_tree: bool) -> Vocabulary:
 
 RATE = 0.25
 FIRST_SQUARE = 1.0
-"""What the sum of squared gradients starts from: the first steps are no longer than the rate."""
+"""Initial sum of squared gradients; limits the first steps to the rate"""
 NEGLIGIBLE = 1e-4
-"""Moves less probable than this teach nothing."""
+"""Probability below which the gradient of a move is skipped"""
 STAGES = 6
 STAGE_MOVES = 50
-"""Moves of a stage of the game, for which accuracy is given apart; the last stage has all later moves."""
+"""Moves in a stage of the game, for accuracy by stage; the last stage contains all later moves"""
 
 
 @kernel
 def _step(moves, i, gradient, theta, squares, rate):
-    """Move the weights of one move's features."""
+    """Update the weights of one move's features."""
     for j in range(moves.n_features[i]):
         feature = moves.feature[i, j]
         squares[feature] += gradient * gradient
@@ -179,7 +177,7 @@ def _step(moves, i, gradient, theta, squares, rate):
 
 @kernel
 def _learn_game(replay, numbers, game, theta, squares, rate):
-    """Learn from every move of a game."""
+    """Train on every move of a game."""
     moves, size = replay.moves, replay.board.meta[META_SIZE]
     for ply in range(len(game)):
         point, color = point_of(np.int64(game[ply]), size), BLACK + ply % 2
@@ -199,7 +197,7 @@ def _learn_game(replay, numbers, game, theta, squares, rate):
 
 @kernel
 def _evaluate_game(replay, numbers, game, first, theta, stride, metrics):
-    """Add every ``stride``-th position of all games to the metrics; ``first`` positions came before this game."""
+    """Add every ``stride``-th position of all games to the metrics; ``first`` = positions before this game."""
     moves, size = replay.moves, replay.board.meta[META_SIZE]
     for ply in range(len(game)):
         point, color = point_of(np.int64(game[ply]), size), BLACK + ply % 2
@@ -219,17 +217,18 @@ def _evaluate_game(replay, numbers, game, first, theta, stride, metrics):
 
 
 class PatternMetrics(NamedTuple):
-    """How well a pattern policy predicts moves, by stage of the game; each float64[STAGES], sums over positions."""
+    """Move prediction of a pattern policy by stage of the game; each float64[STAGES], sums over positions."""
 
     positions: np.ndarray
     hits: np.ndarray
-    """the played move has the largest weight"""
+    """positions in which the move played has the highest probability"""
     log_likelihood: np.ndarray
-    """sum over positions whose move is considered at all"""
+    """sum over the positions of ``considered``"""
     considered: np.ndarray
+    """positions in which the move played is among the candidates"""
 
     def as_dict(self) -> dict[str, float | int]:
-        """Metrics by name: ``top1`` as a fraction, overall and by stage, ``log_likelihood`` a position."""
+        """Metrics by name: ``top1`` as a fraction, overall and by stage, ``log_likelihood`` per position."""
         result = {
             "positions": int(self.positions.sum()),
             "top1": float(self.hits.sum() / max(1.0, self.positions.sum())),
@@ -246,18 +245,15 @@ class PatternMetrics(NamedTuple):
 def learn(
     games: Games, order: np.ndarray, numbers: Numbers, theta: np.ndarray, squares: np.ndarray, rates: np.ndarray
 ) -> Iterator[None]:
-    """Learn from games of one board size one by one; yields after each, so that a caller may show progress or stop.
+    """Train on games of one board size one by one; yields after each, for progress or early stopping.
 
     Args:
-        order: games in the order to learn from them.
+        order: games in the order of training.
         theta, squares: float32 and float64[weights], changed in place.
         rates: float64[len(order)].
     """
-    replay = new_replay(int(games.size[0]))
-    for step, game in enumerate(order.tolist()):
-        restart(replay)
-        moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
-        _learn_game(replay, numbers, moves, theta, squares, rates[step])
+    for rate, (replay, moves) in zip(rates, _replays(games, order.tolist()), strict=True):
+        _learn_game(replay, numbers, moves, theta, squares, rate)
         yield
 
 
@@ -265,15 +261,11 @@ def evaluate_patterns(games: Games, numbers: Numbers, theta: np.ndarray, positio
     """Metrics on the moves of games of one board size.
 
     Args:
-        numbers: the features' places in ``theta``, float32[weights].
-        positions: roughly the number of positions to look at, spread over all games; 0 = all.
+        numbers: indices of the features in ``theta``, float32[weights].
+        positions: approximate number of positions, spread over all games; 0 = all.
     """
     metrics = np.zeros((4, STAGES))
-    total = int(games.offsets[-1])
-    stride = max(1, total // positions) if positions else 1
-    replay = new_replay(int(games.size[0]))
-    for game in range(len(games.size)):
-        restart(replay)
-        first, stop = int(games.offsets[game]), int(games.offsets[game + 1])
-        _evaluate_game(replay, numbers, games.moves[first:stop], first, theta, stride, metrics)
+    stride = max(1, int(games.offsets[-1]) // positions) if positions else 1
+    for first, (replay, moves) in zip(games.offsets.tolist(), _replays(games, range(len(games.size))), strict=False):
+        _evaluate_game(replay, numbers, moves, first, theta, stride, metrics)
     return PatternMetrics(*metrics)

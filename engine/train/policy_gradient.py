@@ -1,14 +1,14 @@
 """REINFORCE: from finished games to the gradient of a policy network.
 
-Of each game only the learner's moves count. The gradient is that of the mean over games of
+Only the learner's moves of each game count. The objective is the mean over games of
 
     sum over the learner's moves of  (z - v) log p(move)
 
-with z = 1 for a game won, -1 for one lost and 0 for one drawn, seen from the learner, p the probability that the move
-was drawn with (over the moves that might be played, at the game's temperature, under the symmetry that the network was
-shown) and v a baseline. Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search",
-2016, Methods, "Reinforcement learning of policy networks"; Williams, "Simple statistical gradient-following
-algorithms for connectionist reinforcement learning", 1992.
+with z = 1 for a game won by the learner, -1 lost, 0 drawn; p the probability of the move when it was drawn (over the
+playable moves, at the game's temperature, under the symmetry of the network's input); and v a baseline. Source: Silver
+et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods, "Reinforcement learning of
+policy networks"; Williams, "Simple statistical gradient-following algorithms for connectionist reinforcement learning",
+1992.
 """
 
 import copy
@@ -35,18 +35,18 @@ from engine.train.shards import Shards
 from engine.train.state import RunState, read_state, resuming, write_state
 
 CHUNK = 512
-"""Positions whose activations are in memory at once"""
+"""Positions in a forward and backward pass, which bounds memory"""
 
 
 class Experience(NamedTuple):
-    """G finished games, and who learns from them."""
+    """G finished games of a learner."""
 
     games: Games
-    """that began on the empty board with Black"""
+    """from the empty board, Black first"""
     symmetries: np.ndarray
-    """uint8[M]: what the position before each move was shown under"""
+    """uint8[M]: symmetry of the network's input before each move"""
     rules: np.ndarray
-    """int64[G, RULE_FIELDS]: played under"""
+    """int64[G, RULE_FIELDS]"""
     temperatures: np.ndarray
     """float64[G]"""
     learner: np.ndarray
@@ -54,21 +54,21 @@ class Experience(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """The learner's B moves, game after game; passes are left out where they were no choice."""
+    """The learner's B moves, game after game, without forced passes."""
 
     rows: np.ndarray
     """int64[B]: the game"""
     plies: np.ndarray
     """int64[B]: moves before it"""
     outcomes: np.ndarray
-    """float32[B]: 1 won, -1 lost, 0 drawn, by the learner"""
+    """float32[B]: 1 = won by the learner, -1 = lost, 0 = drawn"""
 
 
 def learners_moves(experience: Experience, is_pass_last: bool) -> Moves:
-    """The moves that the learner chose.
+    """The moves chosen by the learner.
 
     Args:
-        is_pass_last: passes were no choice (``sensible_moves`` of :class:`engine.selfplay.table.GameConfig`).
+        is_pass_last: passes were forced (``sensible_moves`` of :class:`engine.selfplay.table.GameConfig`).
     """
     games = experience.games
     lengths = np.diff(games.offsets)
@@ -84,13 +84,13 @@ def learners_moves(experience: Experience, is_pass_last: bool) -> Moves:
 
 @dataclass
 class Sums:
-    """What was measured over a number of moves."""
+    """Sums of statistics over moves."""
 
     moves: float = 0.0
     entropy: float = 0.0
     divergence: float = 0.0
     measured: float = 0.0
-    """moves that ``divergence`` is of"""
+    """number of moves in ``divergence``"""
 
 
 class PolicyGradient:
@@ -100,13 +100,13 @@ class PolicyGradient:
         self, model: Model, encoder: Encoder, is_pass_last: bool, entropy: float = 0.0,
         baseline: Network | None = None, start: Model | None = None,
     ):  # fmt: skip
-        """Take the network that learns.
+        """Prepare gradients of a network.
 
         Args:
-            is_pass_last: as the games were played.
-            entropy: how much the entropy of a move's distribution counts beside its reward.
-            baseline: a value network; None = 0.
-            start: what the divergence is measured from; None = it is not.
+            is_pass_last: as in :func:`learners_moves`.
+            entropy: coefficient of the entropy bonus.
+            baseline: a value network; None = baseline 0.
+            start: reference policy of the divergence; None = no divergence.
         """
         self._model, self._builder, self._is_pass_last = model, BatchBuilder(encoder), is_pass_last
         self._entropy, self._start = entropy, start
@@ -115,35 +115,30 @@ class PolicyGradient:
         self._baseline = baseline
 
     def advantages(self, experience: Experience, moves: Moves) -> np.ndarray:
-        """float32[B]: what each move's log-probability is multiplied by."""
-        if self._baseline is None:
+        """float32[B]: z - v of each move."""
+        network = self._baseline
+        if network is None:
             return moves.outcomes
-        builder = BatchBuilder(ENCODERS[self._baseline.spec.encoder])
-        parts = _chunks(len(moves.outcomes))
-        values = [self._values(self._baseline, builder, experience, moves, part) for part in parts]
+        builder, values = BatchBuilder(ENCODERS[network.spec.encoder]), []
+        for part in _chunks(len(moves.outcomes)):
+            planes, globals_ = self._inputs(builder, experience, moves, part)[:2]
+            value = network.evaluate(planes.to(network.device), globals_.to(network.device)).value
+            if value is None:
+                raise ValueError(f"network {network.spec.name} has no value head for a baseline")
+            values.append(value.cpu().numpy())
         return (moves.outcomes - np.concatenate(values)).astype(np.float32)
 
-    def _values(
-        self, network: Network, builder: BatchBuilder, experience: Experience, moves: Moves, part: slice
-    ) -> np.ndarray:
-        """The baseline's values of the positions before some moves, for the learner."""
-        planes, globals_ = self._inputs(builder, experience, moves, part)[:2]
-        value = network.evaluate(planes.to(network.device), globals_.to(network.device)).value
-        if value is None:
-            raise ValueError(f"network {network.spec.name} has no value to be a baseline")
-        return value.cpu().numpy()
-
     def backward(self, experience: Experience, games: int = 0) -> Sums:
-        """Add the gradient of minus the mean over games to the network's; returns what was measured on the way.
+        """Add the gradient of minus the objective to the network's gradients; returns statistics.
 
         Args:
-            games: those that the mean is over, of which other processes have the rest; 0 = these alone.
+            games: number of games of all processes; 0 = those of ``experience``.
         """
         moves, sums = learners_moves(experience, self._is_pass_last), Sums()
         advantages = self.advantages(experience, moves)
         games = games or len(experience.games.size)
         device = next(self._model.parameters()).device
-        self._model.eval()  # Normalisation stays what it was when the games were played.
+        self._model.eval()  # Batch normalisation as when the games were played.
         for part in _chunks(len(advantages)):
             planes, globals_, legal, played = self._inputs(self._builder, experience, moves, part)
             temperatures = torch.from_numpy(experience.temperatures[moves.rows[part]]).float()[:, None].to(device)
@@ -161,7 +156,7 @@ class PolicyGradient:
         return sums
 
     def _loss(self, shown: "_Shown", games: int, is_measured: bool) -> tuple[Tensor, tuple[float, float]]:
-        """What some moves add to the loss, to the sum of the entropies and, where it is measured, to the divergence."""
+        """Contributions of moves to the loss, to the sum of entropies and, if measured, to the divergence."""
         inputs = shown.planes, shown.globals, shown.mask, shown.temperatures
         logs = _log_probabilities(self.shards.model, *inputs)
         chosen = logs.gather(1, shown.played[:, None])[:, 0]
@@ -178,7 +173,7 @@ class PolicyGradient:
     def _inputs(
         self, builder: BatchBuilder, experience: Experience, moves: Moves, part: slice
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Planes, globals, moves that might be played (bool[B, N*N+1]) and those that were (int64[B]), as shown."""
+        """Planes, globals, playable moves (bool[B, N*N+1]) and moves played (int64[B]), under the symmetries."""
         games, rows, plies = experience.games, moves.rows[part], moves.plies[part]
         size, at = int(games.size[0]), games.offsets[rows] + plies
         shown = experience.symmetries[at].astype(np.int64)
@@ -191,24 +186,24 @@ class PolicyGradient:
 
 
 class _Shown(NamedTuple):
-    """B moves as the network is shown them, on its device."""
+    """Network input and targets of B moves, on the network's device."""
 
     planes: Tensor
     globals: Tensor
     mask: Tensor
-    """bool[B, N*N+1]: moves that might be played"""
+    """bool[B, N*N+1]: playable moves"""
     temperatures: Tensor
     played: Tensor
     """int64[B]: under the symmetry"""
     advantages: Tensor
 
     def part(self, rows: slice) -> "_Shown":
-        """Some of them."""
+        """A slice of the moves."""
         return _Shown(*(one[rows] for one in self))
 
 
 def _log_probabilities(model: Any, planes: Tensor, globals_: Tensor, mask: Tensor, temperatures: Tensor) -> Tensor:
-    """Logs of the probabilities that moves are drawn with, [B, N*N+1]; minus infinity where none may be played."""
+    """Log-probabilities of drawing each move, [B, N*N+1]; minus infinity for moves that are not playable."""
     with autocast(planes.device):
         logits = model(planes, globals_).policy
     logits = with_pass(logits.float()).masked_fill(~mask, -torch.inf)
@@ -216,40 +211,40 @@ def _log_probabilities(model: Any, planes: Tensor, globals_: Tensor, mask: Tenso
 
 
 def _chunks(count: int) -> list[slice]:
-    """Parts of a number of moves."""
+    """Slices of at most ``CHUNK`` of a number of moves."""
     return [slice(begin, min(begin + CHUNK, count)) for begin in range(0, count, CHUNK)]
 
 
 OPTIMIZER = "sgd"
-"""Without momentum, as published; what a state says of it"""
+"""Name of the optimizer in states: SGD without momentum, as published"""
 
 
 class Learning(NamedTuple):
-    """How a policy learns from games."""
+    """Hyperparameters of REINFORCE."""
 
     rate: float
-    """of SGD, without momentum as published"""
+    """learning rate of SGD without momentum"""
     is_pass_last: bool
-    """as the games were played"""
+    """as in :func:`learners_moves`"""
     entropy: float
-    """how much the entropy of a move's distribution counts beside its reward"""
+    """coefficient of the entropy bonus"""
     clip: float
-    """longest gradient; 0 = any"""
+    """largest gradient norm; 0 = no clipping"""
 
 
 class PolicyLearner:
-    """One network that learns, alone or as one of several processes with the same weights. Threads: one caller."""
+    """Trains one network, in one process or data-parallel in several. Threads: one caller."""
 
     def __init__(
         self, model: Model, spec: NetworkSpec, device: torch.device, how: Learning, baseline: Network | None,
         ranks: Ranks,
     ):  # fmt: skip
-        """Take the network to continue from.
+        """Prepare training.
 
         Args:
-            model: with a policy; changed. Divergence is measured from what it is now.
-            baseline: its values are taken off the rewards; None = nothing is.
-            ranks: the processes that learn together.
+            model: with a policy head; modified in place. Its initial weights are the reference of the divergence.
+            baseline: value network of the baseline; None = baseline 0.
+            ranks: the processes that train together.
         """
         self.model, self.spec, self.device, self.step = model.to(device), spec, device, 0
         # torch's stubs know the memory format of tensors alone.
@@ -260,16 +255,17 @@ class PolicyLearner:
         self._gradient = PolicyGradient(
             self.model, ENCODERS[spec.encoder], how.is_pass_last, how.entropy, baseline, start
         )
+        self.shards = self._gradient.shards
 
     def learn(self, experience: Experience) -> dict[str, float]:
-        """One update by some finished games, each process with its own; returns what was measured on the way, by name.
+        """One update from finished games, of which each process has its own; returns metrics by name.
 
         Raises:
-            ValueError: training diverged: the gradient is NaN or infinite; the weights stay.
+            ValueError: training diverged: the gradient is NaN or infinite; the weights are not changed.
         """
         gradients = []
         for value in self.model.parameters():
-            # Of heads that have no part in it too, so that all processes know the same ones.
+            # For unused heads too, so that all processes reduce the same tensors.
             value.grad = torch.zeros_like(value)
             gradients.append(value.grad)
         (games,) = self._ranks.total([len(experience.games.size)], self.device)
@@ -286,13 +282,8 @@ class PolicyLearner:
             measured["divergence"] = sums.divergence / sums.measured
         return measured
 
-    @property
-    def said(self) -> str:
-        """How it learns, in words."""
-        return self._gradient.shards.said
-
     def network(self, name: str) -> TorchNetwork:
-        """The network as it is now, ready to play."""
+        """The current network, ready to play."""
         return TorchNetwork(self.model, replace(self.spec, name=name), self.device)
 
     def save_network(self, path: Path, record: dict[str, Any]) -> None:
@@ -300,18 +291,18 @@ class PolicyLearner:
         save_network(path, self.model, self.spec, record | {"step": self.step})
 
     def save(self, path: Path) -> None:
-        """Write all that resuming needs, whole or not at all.
+        """Write the state to resume from, atomically.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         write_state(path, RunState(self.step, model=self.model.state_dict()), self.model, OPTIMIZER)
 
     def load(self, path: Path) -> None:
-        """Go on from a file of :meth:`save`.
+        """Resume from a file of :meth:`save`.
 
         Raises:
-            ValueError: not such a file, or one of another network; one line.
+            ValueError: not such a file, or of another network; one line.
         """
         with resuming(path):
             state = read_state(path, self.model, self.device)

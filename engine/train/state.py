@@ -1,9 +1,9 @@
-"""The state of a run on disk, which resuming needs: written whole, and checked before any of it is used."""
+"""Checkpoints: the state of a run on disk, written atomically and checked completely before use."""
 
 import json
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,55 +17,55 @@ from engine.nets.network import Model
 from engine.train.muon import is_inner
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum_buffer")
-"""What optimizers keep of a parameter; see :func:`moments_of`"""
+"""Names of all optimizers' state of a parameter; see :func:`moments_of`"""
 SAVE_S = 20.0
-"""Seconds of work after which a run saves its state, however few steps these were: what a crash costs at most"""
+"""Most seconds between saves of a run, which bound the work that a crash loses"""
 
 
 @dataclass
 class RunState:
-    """A run after some steps. Tensors are by the names of the model's state."""
+    """A run after some steps. Tensors are keyed by the names of the model's state."""
 
     step: int
     metrics: dict[str, float] = field(default_factory=dict)
     """of the latest validation"""
     best: float = -math.inf
-    """of the metric that early stopping watches, more being better; -inf before the first validation"""
+    """best value of the metric for early stopping, larger being better; -inf before the first validation"""
     worse: int = 0
-    """validations since then"""
+    """validations since the best one"""
     options: dict[str, Any] = field(default_factory=dict)
-    """the options that it was saved with; older runs kept fewer"""
+    """options at the time of saving; states of older versions have fewer"""
     model: dict[str, Tensor] = field(default_factory=dict)
     average: dict[str, Tensor] = field(default_factory=dict)
-    """empty in runs that keep none"""
+    """empty in runs without averaged weights"""
     moments: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """by parameter; empty before the first step"""
 
 
 @contextmanager
 def resuming(path: Path) -> Iterator[None]:
-    """Name the file in an error about a state that cannot be resumed from.
+    """Add the file's name to a ValueError of the block.
 
     Raises:
-        ValueError: raised in the block; one line.
+        ValueError: the block raised one; one line.
     """
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{path}: no run can resume here ({error})") from error
+        raise ValueError(f"{path}: cannot resume this run ({error})") from error
 
 
 def moments_of(optimizer: str, value: Tensor) -> set[str]:
-    """What an optimizer, by its option, keeps of a parameter."""
+    """Names of the state that an optimizer, named as in its option, has for a parameter."""
     has_squares = optimizer == "adamw" or (optimizer == "muon" and not is_inner(value))
     return {"step", "exp_avg", "exp_avg_sq"} if has_squares else {"momentum_buffer"}
 
 
 def write_state(path: Path, state: RunState, model: Model, optimizer: str) -> None:
-    """Write a state, whole or not at all.
+    """Write a state atomically.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     tensors = {f"average/{name}": value for name, value in state.average.items()}
     tensors |= {f"model/{name}": value for name, value in state.model.items()}
@@ -78,11 +78,11 @@ def write_state(path: Path, state: RunState, model: Model, optimizer: str) -> No
 
 
 def read_state(path: Path, model: Model, device: torch.device) -> RunState:
-    """Read a state for a model; tensors are on the device, but for the optimizer's count of steps.
+    """Read a state for a model; tensors are on the device, except the optimizer's step counts.
 
     Raises:
-        ValueError: damaged, of another network, or no state at all; one line.
-        OSError: it cannot be read.
+        ValueError: damaged, of another network, or not a state; one line.
+        OSError: the file cannot be read.
     """
     try:
         with safe_open(path, "pt", device=str(device)) as file:
@@ -97,25 +97,18 @@ def read_state(path: Path, model: Model, device: torch.device) -> RunState:
         for kind, tensors in kinds.items():
             tensors[name] = _like(held.pop(f"{kind}/{name}", None), value, f"{kind}/{name}")
     for name, value in model.named_parameters():
-        found = {key: held.pop(f"optimizer/{key}/{name}") for key in _keys(held, name)}
-        for key, one in found.items():
-            # AdamW reads its step on the processor; on a GPU that would be a wait for each parameter.
-            of = torch.zeros(()) if key == "step" else value
-            found[key] = _like(one.cpu() if key == "step" else one, of, f"optimizer/{key}/{name}")
-        if found:
-            state.moments[name] = found
+        for key in MOMENTS:
+            if (one := held.pop(at := f"optimizer/{key}/{name}", None)) is not None:
+                # AdamW reads its step on the CPU; on a GPU each parameter would synchronise.
+                found = _like(one.cpu(), torch.zeros(()), at) if key == "step" else _like(one, value, at)
+                state.moments.setdefault(name, {})[key] = found
     if held or len(state.moments) not in (0, len(list(model.parameters()))):
         raise ValueError("damaged: the tensors are not those of a run")
     return state
 
 
-def _keys(held: dict[str, Tensor], name: str) -> list[str]:
-    """What a state holds of the optimizer for a parameter."""
-    return [key for key in MOMENTS if f"optimizer/{key}/{name}" in held]
-
-
 def _like(found: Tensor | None, expected: Tensor, name: str) -> Tensor:
-    """A tensor of a state, if it can take the place of another one."""
+    """A tensor of a state, checked against the shape and dtype of the model's."""
     if found is None:
         raise ValueError(f"damaged: {name} is missing")
     if found.shape != expected.shape or found.dtype != expected.dtype or not found.isfinite().all():
@@ -137,15 +130,9 @@ def _facts(text: str, model: Model) -> RunState:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError("damaged, or not the state of a run") from error
     if state.step < 0 or state.worse < 0:
-        raise ValueError("damaged: a number of steps below 0")
-    if not _is_of(shape, model):
-        raise ValueError(f"it holds a network of shape {str(shape)[:200]}")
-    return state
-
-
-def _is_of(shape: Any, model: Model) -> bool:
-    """Whether a header's shape, which may lack what has been added since with a default, is a model's."""
-    try:
-        return type(model.shape).read(shape) == model.shape
-    except ValueError:
-        return False
+        raise ValueError("damaged: a negative number of steps")
+    with suppress(ValueError):
+        # Shapes of older versions lack fields that have a default.
+        if type(model.shape).read(shape) == model.shape:
+            return state
+    raise ValueError(f"a network of shape {str(shape)[:200]}")

@@ -1,9 +1,9 @@
-"""Labels for positions of real games from a stronger network, in the course of training.
+"""Online distillation: a teacher network labels positions of recorded games during training.
 
-The teacher sees each position under the same symmetry as the pupil, so its outputs need no symmetry undone. Any network
-serves, with any encoder. It replaces, as far as it has the heads, the targets of a
-:class:`engine.train.batches.TrainingBatch`: the policy; the value and its weight; score and ownership, if it has both,
-and their weight. What it has no head for, and the opponent's reply, keeps the game's own target.
+The teacher sees each position under the same symmetry as the student, so its outputs need no inverse symmetry. It may
+have any architecture and encoder. Its heads replace targets of a :class:`engine.train.batches.TrainingBatch`: the
+policy; the value and its mask; score and ownership, if it has both, and their mask. The opponent's reply, and targets
+whose head it lacks, stay those of the game.
 """
 
 import numpy as np
@@ -12,13 +12,11 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network, softmax
 from engine.records.games import Games
-from engine.train.batches import TARGETS, BatchBuilder
+from engine.train.batches import BatchBuilder
 
 MAX_BATCH = 256
-REPLACED = frozenset({"policy", "value", "value_weight", "score", "ownership", "score_ownership_weight"})
-"""Targets that a teacher with all heads gives: those that the game's own course would contradict beside its value"""
 KEPT = frozenset({"reply"})
-"""Those of the game's own course that contradict nothing"""
+"""Targets that stay the game's even if the teacher has all heads, since they do not contradict its value"""
 
 
 class Teacher:
@@ -29,10 +27,8 @@ class Teacher:
 
         Args:
             threads: evaluator threads on the CPU; 0 = one a core.
-            at_once: positions that are asked for together and should be one batch, where these are more than usual.
+            at_once: most positions of one call of :meth:`targets`, which the server evaluates as one batch.
         """
-        unsaid = (REPLACED | KEPT) ^ TARGETS
-        assert not unsaid, f"no word on what a teacher does about {', '.join(sorted(unsaid))}"
         self.spec = network.spec
         self.server = InferenceServer(network, threads=threads, max_batch=max(MAX_BATCH, at_once))
         self._builder = BatchBuilder(ENCODERS[self.spec.encoder])
@@ -42,7 +38,7 @@ class Teacher:
         self.server.close()
 
     def plays(self, size: int) -> bool:
-        """Whether the teacher knows boards of this size."""
+        """Whether the teacher plays boards of this size."""
         return self.spec.plays(size)
 
     def targets(
@@ -53,10 +49,10 @@ class Teacher:
         Args:
             rows, plies, rules, symmetries: as for :meth:`engine.train.batches.BatchBuilder.encode`.
         Returns:
-            fields as far as the network has the heads; the policy holds probabilities of the legal moves.
+            the fields whose heads the network has; the policy contains probabilities of the legal moves.
         Raises:
             RuntimeError: the network failed.
-        Threads: any number at once.
+        Threads: any.
         """
         size = int(games.size[rows[0]])
         legal = np.empty((len(rows), size * size + 1), bool)
@@ -67,7 +63,7 @@ class Teacher:
         if output.policy is not None:
             targets["policy"] = softmax(np.where(legal, output.policy, -np.inf)).astype(np.float32)
         if output.value is not None:
-            targets |= {"value": output.value, "value_weight": known}
+            targets |= {"value": output.value, "value_known": known}
         if output.score is not None and output.ownership is not None:
             targets |= {"score": output.score, "ownership": output.ownership, "score_ownership_weight": known}
         return targets

@@ -1,10 +1,10 @@
-"""The one training loop: batches in, checkpoints and curves out; can be interrupted and resumed at any step.
+"""The training loop of all networks; a run can be interrupted and resumed at any step.
 
-A run lives in one folder: ``state.safetensors`` (weights, averaged weights, optimizer, step: what resuming needs),
-``network.safetensors`` (the averaged weights, ready to play), ``best.safetensors`` (the same at the validation that was
-best by the run's goal), ``curves.csv`` and ``curves.png``.
+A run has one folder: ``state.safetensors`` (weights, averaged weights, optimizer and step, to resume from),
+``network.safetensors`` (the averaged weights, ready to play), ``best.safetensors`` (the same at the best validation),
+``curves.csv`` and ``curves.png``.
 
-Start at :meth:`Trainer.run`. What differs between networks comes from outside: the module, its data, its metrics.
+Start at :meth:`Trainer.run`. The caller supplies the module, its data and its metrics.
 """
 
 import math
@@ -30,26 +30,25 @@ from engine.train.learner import Learner
 from engine.train.state import SAVE_S, read_state, resuming, write_state
 
 AGREE_EVERY, AGREE_S = 20, 4.0
-"""The most steps, and about the most seconds, between looks of several processes at whether any was asked to stop, has
-lost its loss or is to save; one process alone looks at its loss every 20 steps, at the rest after each."""
+"""Most steps, and about the most seconds, between synchronisations of several processes (:meth:`Trainer._agree`); a
+single process checks its loss every ``AGREE_EVERY`` steps, everything else after each step."""
 SAVE, STOP, LOST = 1, 2, 3
-"""What processes tell each other: it is time to save, one was asked to stop, the loss of one is NaN; the largest
-counts"""
+"""Signals between processes: time to save, a request to stop, a loss that is NaN; the largest takes effect"""
 FREE = frozenset({"minutes", "patience", "validate_every", "save_every", "workers"})
-"""Options that say how long and with what effort a run continues, not what it does; they may differ. The number
-of steps is one only where the rate does not fall with them."""
+"""Options that may change when a run resumes, since they do not affect what a step does. The number of steps is free
+only if the schedule does not depend on it."""
 DATA = {
     "games": "games", "labels": "labels", "boards": "shares of boards", "teacher": "teacher",
     "shown": "rules and komi for the teacher", "processes": "number of processes",
     "validation": "held-out games", "label_validation": "held-out labels",
 }  # fmt: skip
-"""What a network file's record says of what the run learns from, and what that is called"""
+"""Entries of a network file's record about the data of its training, and their names in messages"""
 STEADY = ("constant", "halving")
-"""Schedules that do not look at the number of steps"""
+"""Schedules that do not depend on the number of steps"""
 
 
 class Goal(NamedTuple):
-    """The metric that early stopping watches."""
+    """The metric for early stopping."""
 
     metric: str
     sign: int
@@ -61,31 +60,31 @@ Validate = Callable[[Model], dict[str, float]]
 
 
 class Measure(NamedTuple):
-    """How a network is measured in training."""
+    """Validation of a network in training."""
 
     validate: Validate
     """called with the averaged network"""
     goal: Goal
-    """which of the metrics ``patience`` watches"""
+    """the metric for ``patience``"""
 
 
 class Observer:
-    """Receives the progress of a run, in the first of its processes alone; this one ignores it."""
+    """Receives the progress of a run, in its first process only; this class ignores it."""
 
     def at_step(self, step: int, losses: str) -> None:
-        """``step`` steps are done; ``losses`` are the latest means in words."""
+        """Called after ``step`` steps; ``losses`` are the latest mean losses in words."""
 
     def say(self, line: str) -> None:
-        """Something worth a line: metrics of a validation, the end."""
+        """Called with a line for the log."""
 
 
 def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The options that differ from those a run was saved with, each as "--name new (was old)", but for :data:`FREE`.
+    """The options other than :data:`FREE` that changed since a run was saved, each as "--name new (was old)".
 
-    Options that only one of the two knows are not compared: older runs kept fewer.
+    Options that only one side has are not compared: older runs recorded fewer.
 
     Raises:
-        ValueError: the optimizer, whose state is resumed, or what is minimised differs; one line.
+        ValueError: the optimizer, whose state is resumed, or the loss differs; one line.
     """
     changed = []
     for name in now:
@@ -95,7 +94,7 @@ def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
         if name in ("optimizer", "value_loss") or (name.endswith("_weight") and name != "decided_weight"):
             raise ValueError(
                 f"the run was begun with --{key_of(name)} {begun[name]}, not {now[name]}; "
-                "another loss or optimizer needs a run of its own, --start may be this one's network"
+                "another loss or optimizer needs a new run, which may --start from this run's network"
             )
         changed.append(f"--{key_of(name)} {now[name]} (was {begun[name]})")
     return changed
@@ -112,11 +111,11 @@ class Trainer(Learner):
 
         Args:
             model: of a registered architecture.
-            data: also knows the processes that train together.
-            record: the network file's record of its training (data, licence); step and metrics are added.
+            data: its ``ranks`` are the processes that train together.
+            record: metadata of the training in network files (data, licence); step and metrics are added.
         Raises:
-            ValueError: the folder's state cannot be read, belongs to another network, optimizer or loss, or is not the
-                same in all processes.
+            ValueError: the folder's state cannot be read, belongs to another network, optimizer or loss, or differs
+                between processes.
         """
         super().__init__(model, spec, options, device, data.ranks)
         self.data, (self.validate, self.goal) = data, measure
@@ -124,7 +123,7 @@ class Trainer(Learner):
         self.metrics: dict[str, float] = {}
         self.best, self.worse = -math.inf, 0
         self._looked_after = 1
-        """steps from the last look of several processes to the next; the first step tells how long steps take"""
+        """steps between the last two synchronisations of several processes; 1 at first, to time a step"""
         self._changed: list[str] = []
         self._other_data: list[str] = []
         try:
@@ -132,9 +131,9 @@ class Trainer(Learner):
             if self._state_path.exists():
                 self._load()
         except OSError as error:
-            raise ValueError(f"{folder}: no run can resume here ({error})") from error
+            raise ValueError(f"{folder}: cannot resume this run ({error})") from error
         if self.ranks.most(self.step != self.ranks.of_first(self.step, device), device):
-            raise ValueError(f"{folder}: not the same in all processes; every machine must see one folder")
+            raise ValueError(f"{folder}: differs between processes; all machines must share one folder")
         self.curves = Curves(folder / "curves.csv", self.step) if self.ranks.is_first else None
 
     @property
@@ -142,12 +141,12 @@ class Trainer(Learner):
         return self.folder / "state.safetensors"
 
     def run(self, observer: Observer | None = None) -> dict[str, float]:
-        """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
+        """Train until the last step, Ctrl-C, or the limit of patience or time; returns the latest validation metrics.
 
-        The state is saved in all these cases. If a run resumes, the observer hears which options and data have changed.
+        The state is saved in all these cases. When a run resumes, the observer gets the changed options and data.
 
         Raises:
-            ValueError: the loss is NaN or infinite, or another process has failed; in all processes at once.
+            ValueError: the loss is NaN or infinite, or another process has failed; raised in all processes.
             OSError: the disk is full or fails.
         """
         try:
@@ -155,13 +154,13 @@ class Trainer(Learner):
         except RuntimeError as error:
             if self.ranks.count == 1:
                 raise
-            # One that has failed alone breaks the connections of the others.
+            # A process that fails breaks the connections of the others.
             raise ValueError(
                 f"process {self.ranks.rank} of {self.ranks.count} cannot continue ({one_line(error)})"
             ) from error
 
     def _run(self, observer: Observer) -> dict[str, float]:
-        """:meth:`run`, errors as they come."""
+        """:meth:`run` without the translation of errors."""
         stream = self.data.stream(self.step, self.tensors)
         began, waited, first_step = time.perf_counter(), 0.0, self.step
         saved, looked, look_at = began, began, self.step + 1
@@ -174,7 +173,7 @@ class Trainer(Learner):
                 observer.say(f"resuming with other {', '.join(self._other_data)} than before")
             if self.curves and self.curves.dropped:
                 observer.say(f"{self.folder / 'curves.csv'}: {self.curves.dropped} damaged lines left out")
-            # A run whose patience has ended does nothing more when its command is given again.
+            # A run that has run out of patience does nothing when its command is repeated.
             last_step = self.step if self.ranks.most(self._is_impatient(), self.device) else self.options.steps
             while self.step < last_step:
                 asked = time.perf_counter()
@@ -208,7 +207,7 @@ class Trainer(Learner):
         return self.metrics
 
     def _agree(self, parts: Mapping[str, torch.Tensor], is_over: bool, is_long: bool) -> int:
-        """What the processes do next: ``SAVE``, ``STOP`` or 0, nothing.
+        """The next common action of all processes: ``SAVE``, ``STOP``, or 0 = none.
 
         Raises:
             ValueError: the loss of one of them is NaN or infinite.
@@ -221,10 +220,10 @@ class Trainer(Learner):
         return agreed
 
     def _steps_to_look(self, seconds: float) -> int:
-        """Steps to the next look, the same in all processes.
+        """Steps to the next synchronisation, the same in all processes.
 
         Args:
-            seconds: since the last one, in this process.
+            seconds: since the last synchronisation, in this process.
         """
         if self.ranks.count == 1:
             return 1
@@ -233,15 +232,15 @@ class Trainer(Learner):
         return self._looked_after
 
     def _is_impatient(self) -> bool:
-        """Whether nothing has become better for as long as is waited for; known to the first process alone."""
+        """Whether ``patience`` validations passed without improvement; only the first process knows."""
         return 0 < self.options.patience <= self.worse
 
     def _validate(self, observer: Observer) -> None:
-        """Measure the averaged network; the first process does, the others continue until they wait for it."""
+        """Validate the averaged network, in the first process; the others continue until they wait for it."""
         if not self.curves:
             return
         self.metrics = self.validate(self.averaged())
-        self.curves.validated(self.step, self.metrics)
+        self.curves.enter(self.step, {f"validation/{name}": value for name, value in self.metrics.items()})
         reached = self.goal.sign * self.metrics[self.goal.metric]
         self.best, self.worse = max(self.best, reached), 0 if reached > self.best else self.worse + 1
         if not self.worse:
@@ -250,7 +249,7 @@ class Trainer(Learner):
         observer.say(f"step {self.step}: " + ", ".join(f"{name} {value:.4f}" for name, value in shown.items()))
 
     def _diverged(self) -> ValueError:
-        """The error of a run that has come to nothing."""
+        """The error of a diverged run."""
         return ValueError(
             f"training diverged: weights are NaN or infinite at step {self.step}; {self.folder} keeps the last state"
         )
@@ -260,21 +259,14 @@ class Trainer(Learner):
 
         Raises:
             ValueError: the weights are NaN or infinite, or the first process could not write.
-            OSError: in the first process, it could not.
+            OSError: the first process could not write; raised there.
         """
         if self.ranks.most(not all(value.isfinite().all() for value in self.average.values()), self.device):
             raise self._diverged()
-        failed: OSError | None = None
-        if self.ranks.is_first:
-            try:
-                self._write()
-            except OSError as error:
-                failed = error
-        if self.ranks.most(failed is not None, self.device):
-            raise failed or ValueError(f"{self.folder}: the first process could not save the run")
+        self.ranks.by_first(self._write, self.device, f"{self.folder}: the first process could not save the run")
 
     def _write(self) -> None:
-        """:meth:`save` in the process that writes."""
+        """:meth:`save` in the first process."""
         facts = {"metrics": self.metrics, "best": self.best, "worse": self.worse, "options": self._decided_options()}
         state = self.state(**facts)
         write_state(self._state_path, state, self.model, self.options.optimizer)
@@ -286,14 +278,14 @@ class Trainer(Learner):
         save_network(self.folder / name, self.averaged(), self.spec, record)
 
     def _decided_options(self) -> dict[str, Any]:
-        """The options by name, with everything decided that was left to the engine."""
+        """The options by name, defaults that depend on the optimizer resolved."""
         return asdict(resolve(self.options, self.options.optimizer))
 
     def _load(self) -> None:
         """Resume from the folder's state."""
         with resuming(self._state_path):
             state = read_state(self._state_path, self.model, self.device)
-            # A network file that is gone or damaged says nothing; the state is resumed without it.
+            # Without a readable network file only this comparison is skipped.
             with suppress(ValueError, KeyError):
                 known = read_header(self.folder / "network.safetensors")["training"]
                 self._other_data = [said for name, said in DATA.items() if known.get(name) != self.record.get(name)]
@@ -301,7 +293,7 @@ class Trainer(Learner):
             self._changed = changed_options(begun, self._decided_options())
             self.resume(state)
         self.metrics = state.metrics
-        # By another goal, or on other positions, the best says nothing of what is measured from now on.
+        # With another goal or validation set, the old best value is not comparable.
         is_same = not {DATA["validation"], DATA["label_validation"]} & set(self._other_data)
         if is_same and (not self.metrics or self.goal.metric in self.metrics):
             self.best, self.worse = state.best, state.worse

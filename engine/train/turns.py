@@ -1,6 +1,11 @@
-"""Training in turns: a few hundred steps on one window, then a network for self-play, then the next window.
+"""Training of ``keima zero``: a few hundred steps on one window, then a network for self-play, then the next window.
 
-FOLDER/state.safetensors   weights, averaged weights, optimizer and step: what resuming needs
+FOLDER/state.safetensors   weights, averaged weights, optimizer and step, to resume from
+
+The window contains the newest rows of self-play; its size grows by a power law of the number of all rows. A batch is a
+pure function of (seed, step) and the rows of the window, so a run that records the shards of its window resumes with
+the same batches. Sources: Wu, "Accelerating Self-Play Learning in Go", 2019 (arXiv 1902.10565), appendix C; KataGo's
+``python/shuffle.py``.
 """
 
 import time
@@ -10,40 +15,93 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from engine.config import TrainOptions
-from engine.features.encoder import ENCODERS, KEIMA
+from engine.features.encoder import ENCODERS, KEIMA, Encoder
 from engine.features.keima import OF_RULES, globals_of_rules
 from engine.go.rules import Rules
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.architectures.resnet import ResNet
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.network import Model, NetworkSpec
+from engine.records.search_rows import SearchRows
+from engine.train.batches import BatchBuilder, TrainingBatch
 from engine.train.dataset import prepared_ahead
 from engine.train.grow import on_newest_inputs
 from engine.train.learner import Learner
 from engine.train.state import SAVE_S, read_state, resuming, write_state
-from engine.train.window import WindowBatches
 
 STATE = "state.safetensors"
 NEW = "keima-resnet"
 """Architecture of new networks"""
 SINCE = "since"
-"""The step that the losses of a state are summed from"""
+"""Key of a state: the step from which its losses are summed"""
 LOOK_EVERY = 10
-"""Steps between looks at the losses, which a GPU has to be waited for"""
+"""Steps between reports of the losses; reading them synchronises with the GPU"""
+
+
+def window_rows(rows: int, scale: int, exponent: float, slope: float) -> int:
+    """Size of the window when there are ``rows`` rows in all: all rows up to a scale, then a power law.
+
+    Args:
+        scale: c: number of rows up to which the window contains all.
+        exponent: alpha, of the power law.
+        slope: beta: growth of the window per new row at the scale.
+    Source: c * (1 + beta * ((N / c) ** alpha - 1) / alpha), Wu 2019, appendix C.
+    """
+    if rows <= scale:
+        return rows
+    return min(rows, round(scale * (1.0 + slope * ((rows / scale) ** exponent - 1.0) / exponent)))
+
+
+def newest(counts: list[int], wanted: int) -> int:
+    """The number of newest shards that contain ``wanted`` rows together; all of them if there are too few rows.
+
+    Args:
+        counts: rows of each shard, oldest first.
+    """
+    total = 0
+    for k, count in enumerate(reversed(counts)):
+        if total >= wanted:
+            return k
+        total += count
+    return len(counts)
+
+
+class WindowBatches:
+    """Batches of one window: rows drawn in proportion to their weights, under random symmetries."""
+
+    def __init__(self, encoder: Encoder, rows: SearchRows, batch: int, seed: int) -> None:
+        """Prepare drawing from ``rows``.
+
+        Raises:
+            ValueError: the sum of all weights is 0.
+        """
+        self._builder, self._rows, self._batch, self._seed = BatchBuilder(encoder), rows, batch, seed
+        self._mass = np.cumsum(rows.weight, dtype=np.float64)
+        if not len(self._mass) or self._mass[-1] <= 0.0:
+            raise ValueError("no rows to train on")
+
+    def batch_at(self, step: int) -> TrainingBatch:
+        """The batch of one step. Threads: any."""
+        rng = np.random.default_rng([self._seed, step])
+        drawn = np.searchsorted(self._mass, rng.random(self._batch) * self._mass[-1], "right")
+        which = np.minimum(drawn, len(self._mass) - 1)
+        symmetries = rng.integers(0, 8, self._batch)
+        return self._builder.from_search_rows(self._rows, which, symmetries)
 
 
 def first_network(shape: dict[str, int], size: int, start: Path | None, seed: int) -> tuple[Model, NetworkSpec]:
-    """The network that a run begins with: one of random weights, or that of a file.
+    """The initial network of a run: random weights, or a file.
 
     Args:
-        shape: of a new network: blocks, channels and the like.
-        size: of the board that is played.
-        start: a file with all four heads.
+        shape: of a new network: blocks, channels and so on.
+        size: board size.
+        start: network file with policy and value; None = random weights.
     Raises:
-        ValueError: the file cannot be used, or does not play such boards; one line.
+        ValueError: the file cannot be used, or its network does not play this board size; one line.
     """
     if start is None:
         torch.manual_seed(seed)
@@ -59,30 +117,29 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
 
 
 class TurnLearner(Learner):
-    """A network that learns window after window, under one set of rules. Threads: one caller.
+    """Trains a network window after window, under one set of rules. Threads: one caller.
 
-    A network that makes no difference between rules when the run begins, one of random weights for example, makes none
-    in its files either: what the inputs of the rules come to is a bias there, since under any other rules these inputs
-    would be what the network never saw.
+    If the initial network ignores the rules' input features, as one with random weights does, its files fold these
+    features, which are constant in training, into a bias: values for other rules would be out of distribution.
     """
 
     def __init__(
         self, model: Model, spec: NetworkSpec, options: TrainOptions, device: torch.device, folder: Path, rules: Rules
     ) -> None:
-        """Go on from the folder's state, if there is one.
+        """Resume from the folder's state, if there is one.
 
         Args:
-            model: what the run began with.
+            model: the initial network of the run.
             rules: of all games.
         Raises:
-            ValueError: the state cannot be read, or is one of another network or optimizer; one line.
+            ValueError: the state cannot be read, or is of another network or optimizer; one line.
         """
         super().__init__(model, spec, options, device)
         is_alike = isinstance(model, ResNet) and spec.encoder == KEIMA.name and model.ignores_globals(OF_RULES)
         self._folded = globals_of_rules(rules) if is_alike else {}
         self._sums: dict[str, float] = {}
         self._since = 0
-        """losses by name, summed since this step: a run that was killed knows those of all its turn"""
+        """step from which ``_sums`` adds up losses by name; both survive a kill in the middle of a window"""
         self._path = folder / STATE
         if self._path.exists():
             with resuming(self._path):
@@ -95,12 +152,12 @@ class TurnLearner(Learner):
         self, data: WindowBatches, steps: tuple[int, int], rate: float, is_stopped: Callable[[], bool],
         report: Callable[[int, dict[str, float]], None],
     ) -> dict[str, float]:  # fmt: skip
-        """Take the steps up to a last one, or until stopped; the state is saved either way.
+        """Train to the last step, or until stopped; the state is saved in either case.
 
         Args:
-            steps: where these began, of which some may have been taken by an earlier process, and the last one.
+            steps: first and last step; an earlier process may have done some of them.
             rate: learning rate, after the warm-up.
-            report: told of the step and the latest losses by name.
+            report: called with the step and the latest losses by name.
         Returns:
             the mean losses of all these steps by name.
         Raises:
@@ -113,7 +170,9 @@ class TurnLearner(Learner):
             self._sums, self._since = {}, self.step
         sums: dict[str, torch.Tensor] = {}
         saved_s = time.monotonic()
-        with closing(prepared_ahead(data.batch_at, self.step, self.tensors, self.options.workers)) as stream:
+        with closing(
+            prepared_ahead(lambda step: self.tensors(data.batch_at(step)), self.step, self.options.workers)
+        ) as stream:
             while self.step < last and not is_stopped():
                 parts = self.one_step(next(stream))
                 self.step += 1
@@ -129,16 +188,16 @@ class TurnLearner(Learner):
         return {name: total / (self.step - self._since) for name, total in self._sums.items()}
 
     def _add(self, sums: dict[str, torch.Tensor]) -> None:
-        """Add losses to those of the turn; ``sums`` begins anew."""
+        """Add losses to the sums of the window, and clear ``sums``."""
         self._sums |= {name: self._sums.get(name, 0.0) + float(total) for name, total in sums.items()}
         sums.clear()
 
     def save(self) -> None:
-        """Write the state, whole or not at all.
+        """Write the state atomically.
 
         Raises:
-            ValueError: the weights are NaN or infinite; the file stays as it is.
-            OSError: it cannot be written.
+            ValueError: the weights are NaN or infinite; the file is not changed.
+            OSError: the file cannot be written.
         """
         if not all(value.isfinite().all() for value in self.average.values()):
             raise ValueError(
@@ -151,7 +210,7 @@ class TurnLearner(Learner):
         """Write the averaged network, ready to play.
 
         Args:
-            record: what its file says of its training; the step is added.
+            record: metadata of its training in the file; the step is added.
         """
         model = self.averaged()
         if isinstance(model, ResNet):

@@ -1,4 +1,4 @@
-"""Metrics of a turn of ``keima zero``: its games, its targets, and the network's outputs for the empty board."""
+"""Metrics of an iteration of ``keima zero``: games, targets, and the network's outputs for the empty board."""
 
 import math
 from typing import NamedTuple
@@ -17,22 +17,22 @@ from engine.records.search_rows import SearchRows, targets
 from engine.selfplay.search_games import false_resignations
 
 RESIGN_AT = -0.8
-"""Value at which resignations are counted for people; it resigns nothing by itself"""
+"""Threshold of the metric of false resignations; it has no effect on play"""
 
 
 class EmptyBoard(NamedTuple):
-    """Outputs, the mean over the eight symmetries."""
+    """Network outputs for the empty board, the mean over the eight symmetries."""
 
     policy: np.ndarray
     """float64[N*N + 1] in policy order: probabilities"""
     value: float
     """for Black, -1 to 1"""
     score: float
-    """Black's points more than White's, the komi not counted; NaN = the network has no such head"""
+    """Black's lead in points, without komi; NaN = the network has no score head"""
 
 
 def look_at_empty_board(server: InferenceServer, size: int, rules: str, komi: float) -> EmptyBoard:
-    """Ask about the empty board with Black to move.
+    """Evaluate the empty board with Black to move.
 
     Raises:
         NetworkFailed: the evaluation failed.
@@ -53,13 +53,13 @@ def look_at_empty_board(server: InferenceServer, size: int, rules: str, komi: fl
 
 
 def first_moves(board: EmptyBoard, size: int, count: int = 3) -> str:
-    """The likeliest first moves with their probabilities, in words."""
+    """The most probable first moves with their probabilities, in words."""
     best = np.argsort(-board.policy)[:count]
     return ", ".join(f"{to_vertex(int(point_of(int(k), size)), size)} {board.policy[k]:.0%}" for k in best)
 
 
 def facts_of_rows(rows: SearchRows) -> dict[str, float]:
-    """Of some games and rows: moves a game, who won, entropy of the targets (nats), false resignations."""
+    """Metrics of games and rows by name: game length, wins of Black, entropy of the targets (nats), and so on."""
     games, chosen = rows.games, targets(rows, np.arange(len(rows.game)))
     entropy = -(chosen * np.log(np.maximum(chosen, 1e-12))).sum(axis=1)
     would, wrong = false_resignations(rows, RESIGN_AT)
@@ -76,9 +76,9 @@ def facts_of_rows(rows: SearchRows) -> dict[str, float]:
 
 
 def facts_of_board(board: EmptyBoard) -> dict[str, float]:
-    """Of the empty board: value, score, entropy of the policy (nats), probability of the centre and of a pass.
+    """Metrics of the empty board by name: value, score, entropy of the policy (nats), probabilities of centre and pass.
 
-    On an even board the centre is one of the four points around it.
+    On boards of even size the centre is one of the four central points.
     """
     policy = board.policy
     points = len(policy) - 1

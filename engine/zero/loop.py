@@ -1,16 +1,16 @@
-"""``keima zero``: a network learns from nothing but its own search, in one folder that any start goes on with.
+"""``keima zero``: reinforcement learning from self-play alone, in a folder from which any start resumes.
 
-    OUT/zero.json               the run: what it began with, its options, and the turn at hand
+    OUT/zero.json               manifest: initial network, options, and the current turn
     OUT/rows/                   self-play (:mod:`engine.selfplay.search_play`)
     OUT/state.safetensors       weights and optimizer (:mod:`engine.train.turns`)
-    OUT/networks/00001200.safetensors, ...   networks by the steps they were trained for
-    OUT/network.safetensors     the newest, ready to play: one of them, or what a turn had come to where it was cut off
-    OUT/curves.csv              what was measured, by step
+    OUT/networks/00001200.safetensors, ...   networks by training steps
+    OUT/network.safetensors     the newest network, ready to play; after an interrupted training, its averaged weights
+    OUT/curves.csv              metrics by step
 
-A turn is: the network plays until the turn has its new rows; a window over the newest rows is fixed, and the steps
-that they are worth are trained; the new network is measured, and plays next. What a turn does is written down before it
-is done, the window's shards among it, so a run that was stopped in any way repeats some seconds of training and loses
-the games in play, no more. Self-play and training meet in the folder alone. Start at :meth:`Zero.run`.
+A turn is an iteration of the loop: the network plays until the turn has its new rows; a window of the newest rows is
+fixed, and the steps due for them are trained; the new network is measured, and plays next. Each phase is recorded
+before it begins, with the shards of the window, so a run that was stopped or killed repeats some seconds of training
+and loses only the games in play. Self-play and training share nothing but the folder. Start at :meth:`Zero.run`.
 """
 
 import time
@@ -33,8 +33,7 @@ from engine.system.executor import Executor
 from engine.system.files import sha256_of
 from engine.system.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.train.curves import Curves
-from engine.train.turns import TurnLearner, first_network
-from engine.train.window import WindowBatches, newest
+from engine.train.turns import TurnLearner, WindowBatches, first_network, newest
 from engine.zero.facts import EmptyBoard, facts_of_board, facts_of_rows, first_moves, look_at_empty_board
 from engine.zero.networks import NETWORK, NETWORKS, ZeroNetworks
 from engine.zero.options import ZeroConfig
@@ -44,16 +43,16 @@ from engine.zero.turn import CHECK, PLAY, TRAIN, Progress, Turn
 MANIFEST, ROWS, CURVES = "zero.json", "rows", "curves.csv"
 FORMAT = "keima zero 2"
 COOL = 0.1
-"""Share of the learning rate in the cooldown"""
+"""Factor of the learning rate in the cooldown"""
 KOMI_STEP = 0.5
-"""How far towards what the games found fair the komi goes in a turn"""
+"""Step of the komi in a turn, as a share of its distance to the fair komi"""
 
 Check = Callable[["Zero", Path], None]
-"""Plays a new network against others; it says itself what it waits for, and ends early where the run is to stop"""
+"""Plays matches of a new network; reports its own progress, and ends early when the run stops"""
 
 
 class Zero:
-    """One run in one folder; the folder must be this process's alone."""
+    """A run in its folder, which no other process may use."""
 
     def __init__(
         self, out: Path, config: ZeroConfig, device: Any, threads: int = 0, start: Path | None = None,
@@ -65,15 +64,15 @@ class Zero:
         Args:
             device: a torch device.
             threads: evaluators on the CPU; 0 = one a core.
-            start: the network to begin with; None = random weights.
-            check: plays each new network against others.
-            minutes: after which the run stops; the next start resumes it; 0 = never.
-            executor: plays the games of self-play; None = this process.
+            start: the initial network; None = random weights.
+            check: plays matches of each new network.
+            minutes: time after which the run stops; 0 = never.
+            executor: for self-play and matches; None = threads of this process.
         Raises:
-            ValueError: the folder holds something else, or a network cannot play so; one line.
+            ValueError: the folder contains something else, or a network does not support the options; one line.
         """
         if config.play.full_share <= 0.0:
-            raise ValueError("full_share is 0: no search would give a row to learn from")
+            raise ValueError("full_share is 0, expected more: only full searches give rows to train on")
         self.out, self.config, self.progress = out, config, progress or Progress()
         self._check, self._minutes, self._begun_s, self._is_asked = check, minutes, time.monotonic(), False
         idle = device.type == "cuda" or executor is not None
@@ -81,82 +80,74 @@ class Zero:
         self._shards: dict[str, SearchRows] = {}
         self.networks = ZeroNetworks(out, device, threads, executor, config.loop.at_once)
         self.board: EmptyBoard | None = None
-        """as the newest network sees it; None = not looked at since the start"""
+        """outputs of the newest network; None = not evaluated since the start"""
         self._pace: dict[str, float] = {}
-        """of the turn at hand: how long its parts took"""
+        """speeds and durations of the current turn, by name"""
         refuse_foreign(out, MANIFEST, "keima zero")
         fixed = {name: getattr(config.play, name) for name in ("size", "rules", "seed")}
         asked, first = {"format": FORMAT, "options": fixed}, start
         if (out / MANIFEST).exists():
             known = open_manifest(out / MANIFEST, asked, {})
-            # A run that goes on needs no start: its first network says what kind it is.
+            # A resumed run has the shape of its first network and needs no --start.
             first = self.networks.path(0) if self.networks.path(0).exists() else start
             if first is None and known["start"]:
-                raise ValueError(f"{out}: stopped before its start was copied: give --start once more")
+                raise ValueError(f"{out}: stopped before its initial network was copied: repeat --start")
         model, spec = first_network(config.shape, config.play.size, first, config.play.seed)
         asked["shape"] = asdict(model.shape) | (config.shape if first != start else {})
-        begun = {
-            "start": None if start is None else {"name": start.stem, "sha256": sha256_of(start)},
-            "settings": config.settings, "seconds": 0.0, "turn": asdict(self._first_turn(start is None)),
-        }  # fmt: skip
+        identity = start and {"name": start.stem, "sha256": sha256_of(start)}
+        komi = 0.0 if config.loop.fair_komi and start is None else config.play.komi
+        turn = asdict(Turn(wanted=config.loop.first_rows, komi=komi, rate=config.train.rate))
+        begun = {"start": identity, "settings": config.settings, "seconds": 0.0, "turn": turn}
         self._manifest = open_manifest(out / MANIFEST, asked, begun)
-        if start is not None and (self._manifest["start"] or {}).get("sha256") != sha256_of(start):
+        if start and identity and (self._manifest["start"] or {}).get("sha256") != identity["sha256"]:
             raise ValueError(f"{out}: begun with another start than {start.name}")
         self._seconds = float(self._manifest["seconds"])
         self.turn = self._turn_at_hand()
         (out / NETWORKS).mkdir(exist_ok=True)
         self.learner = TurnLearner(model, spec, config.train, device, out, RULE_SETS[config.play.rules])
         if not self.turn.first_step <= self.learner.step <= max(self.turn.first_step, self.turn.last_step):
-            raise ValueError(f"{out}: step {self.learner.step} of its state is not one of turn {self.turn.number}")
+            raise ValueError(f"{out}: step {self.learner.step} of its state does not belong to turn {self.turn.number}")
         self.curves = Curves(out / CURVES, self.learner.step)
         self.play = ZeroPlay(out / ROWS, config, executor)
         if not self.networks.path(0).exists():
             self.learner.write_network(self.networks.path(0), self._record())
         if not (out / NETWORK).exists():
             self.networks.ship(self.turn.network)
-        self._write()  # This start's options hold at the next one too, though it be killed within a phase.
+        self._write()  # So that the next start has these options even if this one is killed within a phase.
 
     def _turn_at_hand(self) -> Turn:
-        """Where the run stands, under the options of this start, which the manifest has from now on."""
+        """The current turn, under the options of this start, which replace those of the manifest."""
         before, self._manifest["settings"] = self._manifest["settings"], self.config.settings
         found = self._manifest["turn"]
         if found.keys() != asdict(Turn()).keys():
             raise ValueError(f"{self.out}: begun by an earlier version of Keima; choose another folder")
         turn = Turn(**found)
-        # Another rate counts at once: the turn may have hours to go.
+        # A changed rate takes effect at once: the turn may last for hours.
         is_other = before["train"].get("rate") != self.config.train.rate
         return replace(turn, rate=self.config.train.rate) if is_other else turn
 
-    def _first_turn(self, is_random: bool) -> Turn:
-        """What a run begins with."""
-        komi = 0.0 if self.config.loop.fair_komi and is_random else self.config.play.komi
-        return Turn(wanted=self.config.loop.first_rows, komi=komi, rate=self.config.train.rate)
-
     @property
     def seconds(self) -> float:
-        """What the run has taken so far, all its starts together."""
+        """Duration of the run so far, all its starts together."""
         return self._seconds + time.monotonic() - self._begun_s
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the run is to end: it was asked to, or its time is over."""
-        return self._is_asked or self._is_late()
-
-    def _is_late(self) -> bool:
-        return 0.0 < 60.0 * self._minutes <= time.monotonic() - self._begun_s
+        """Whether the run is to end: :meth:`stop` was called, or its time is over."""
+        return self._is_asked or 0.0 < 60.0 * self._minutes <= time.monotonic() - self._begun_s
 
     def stop(self) -> None:
-        """End soon, everything kept. Threads: any; signal handlers too."""
+        """Stop the run soon; everything finished is kept. Threads: any; signal handlers too."""
         self._is_asked = True
         self.play.stop()
 
     def run(self, turns: int = 0) -> None:
-        """Go round until stopped.
+        """Run the loop until stopped.
 
         Args:
-            turns: of the whole run, after which it ends; 0 = any.
+            turns: turns of the whole run after which it ends; 0 = no limit.
         Raises:
-            ValueError, RuntimeError, OSError: the network, the rows or the disk failed; the same command goes on.
+            ValueError, RuntimeError, OSError: the network, the rows or the disk failed; the run can be resumed.
         """
         try:
             while not self.is_stopped and (not turns or self.turn.number < turns):
@@ -166,22 +157,22 @@ class Zero:
             self._write()
 
     def _write(self, **changes: Any) -> None:
-        """Note changes of the turn, whole or not at all."""
+        """Write changes of the turn to the manifest, atomically."""
         self.turn = replace(self.turn, **changes)
         self._manifest |= {"turn": asdict(self.turn), "seconds": self.seconds}
         write_manifest(self.out / MANIFEST, self._manifest)
 
     def _record(self) -> dict[str, Any]:
-        """What network files say of their training."""
+        """Metadata of training in network files."""
         return {"run": "keima zero", "size": self.config.play.size, "start": self._manifest["start"]}
 
     @property
     def is_random(self) -> bool:
-        """Whether the network that plays has learnt nothing yet."""
+        """Whether the playing network has random weights."""
         return self.turn.network == 0 and self._manifest["start"] is None
 
     def _play(self) -> None:
-        """Self-play, until there are enough rows; then the window is fixed."""
+        """Phase of self-play until there are enough rows; then the window is fixed."""
         turn, path, rows = self.turn, self.networks.path(self.turn.network), self.play.rows
         self.progress.at("self-play", 0, 1, f"loading network {turn.network}")
         with self.networks.serve(path) as server:
@@ -208,7 +199,7 @@ class Zero:
             self._fix_window()
 
     def _fix_window(self) -> None:
-        """Say which rows are trained on next, and for how many steps."""
+        """Fix the rows and the number of steps of the next training."""
         loop, rows = self.config.loop, self.play.rows
         shards = rows.shards
         count = newest([shard["rows"] for shard in shards], loop.window_of(rows.all_rows))
@@ -216,16 +207,16 @@ class Zero:
         self._write(rate=self._rate(), shards=[shard["file"] for shard in shards[len(shards) - count :]])
 
     def _rate(self) -> float:
-        """The learning rate of a turn that begins now."""
+        """The learning rate of a training that begins now."""
         rate, spent = self.config.train.rate, time.monotonic() - self._begun_s
         is_cool = self._minutes > 0.0 and spent >= 60.0 * self._minutes * (1.0 - self.config.loop.cooldown)
         return rate * COOL if is_cool else rate
 
     def _window(self) -> list[SearchRows]:
-        """The shards of the window, oldest first; those that stay in it are read once.
+        """The shards of the window, oldest first; each shard is read once.
 
         Raises:
-            ValueError, OSError: a shard is damaged or gone.
+            ValueError, OSError: a shard is damaged or missing.
         """
         for name in self.turn.shards:
             if name not in self._shards:
@@ -234,12 +225,12 @@ class Zero:
         return list(self._shards.values())
 
     def _new_rows(self) -> SearchRows:
-        """The rows of this turn alone; errors as of :meth:`_window`."""
+        """The rows of this turn; errors as of :meth:`_window`."""
         shards = self._window()
         return join(shards[-newest([len(one.game) for one in shards], self.turn.rows) :])
 
     def _train(self) -> None:
-        """The steps of this turn, the network they come to, and what it is like."""
+        """Phase of training: the steps of this turn, the new network, and its metrics."""
         turn, learner = self.turn, self.learner
         self.progress.at("training", 0, 1, "reading the window")
         window = join(self._window())
@@ -249,11 +240,11 @@ class Zero:
         def report(step: int, losses: dict[str, float]) -> None:
             words = ", ".join(f"{name} {value:.3f}" for name, value in losses.items())
             words += f"; on {len(window.game):,} rows; "
-            words += f"self-play beside it, {rows.all_rows - turn.wanted:,} rows" if is_beside else "then self-play"
+            words += f"parallel self-play, {rows.all_rows - turn.wanted:,} rows" if is_beside else "then self-play"
             self.progress.at("training", step - turn.first_step, turn.last_step - turn.first_step, words)
             self.play.check()
 
-        # Games of a random network are as good as none where there is a better one soon.
+        # Further games of a network with random weights are not worth their time.
         is_beside, rows = self._is_beside and not self.is_random and not self.is_stopped, self.play.rows
         if is_beside:
             path = self.networks.path(turn.network)
@@ -264,7 +255,7 @@ class Zero:
         self.play.enough()
         if learner.step < turn.last_step:
             if self.config.loop.gate <= 0.0 and learner.step > turn.first_step:
-                # The clock may end the run here for good: hours of training on large boards, or all of a cooldown.
+                # The run may end here for good: hours of training on large boards, or all of a cooldown.
                 learner.write_network(self.out / NETWORK, self._record())
             return
         path = self.networks.path(learner.step)
@@ -273,7 +264,7 @@ class Zero:
         self._write(phase=CHECK)
 
     def _measure(self, path: Path, losses: dict[str, float], window: SearchRows) -> None:
-        """Enter what a turn has come to."""
+        """Record the metrics of a turn."""
         play = self.config.play
         with self.networks.serve(path) as server:
             board = self._look(server)
@@ -285,7 +276,7 @@ class Zero:
             "zero/turn": self.turn.number, "zero/rate": self.turn.rate,
         }  # fmt: skip
         measured |= {f"zero/{name}": value for name, value in self._pace.items()}
-        # A start that was killed here has entered them already.
+        # A start that was killed here has written them already.
         self.curves = Curves(self.out / CURVES, self.turn.first_step)
         self.curves.enter(self.learner.step, measured)
         self.progress.say(
@@ -296,16 +287,16 @@ class Zero:
         )
 
     def _look(self, server: InferenceServer) -> EmptyBoard:
-        """What a network says of the empty board."""
+        """Evaluate the empty board."""
         play = self.config.play
         self.board = look_at_empty_board(server, play.size, play.rules, play.komi)
         return self.board
 
     def _check_network(self) -> None:
-        """Play the new network against others, decide who plays next, and begin the next turn."""
+        """Phase of matches: rate the new network, choose the next playing network, and begin the next turn."""
         path = self.networks.path(self.learner.step)
         if self.config.loop.gate <= 0.0:
-            # Before the matches, in which the time of the run may be over.
+            # Before the matches, during which the time of the run may end.
             self.networks.ship(self.learner.step)
         if self._check:
             self._check(self, path)
@@ -318,7 +309,7 @@ class Zero:
         self.progress.measured()
 
     def _next_player(self) -> int:
-        """The step of the network that plays next: the new one, if it passes the gate."""
+        """Steps of the next playing network: the new one, if it passes the gate."""
         loop, old, new = self.config.loop, self.turn.network, self.learner.step
         if loop.gate <= 0.0:
             return new
@@ -334,10 +325,10 @@ class Zero:
         return plays
 
     def match(self, paths: tuple[Path, Path | None], visits: tuple[int, int], games: int) -> Outcome | None:
-        """Games of two networks; None where the run is to end before they do.
+        """Play a match of two networks; None = the run stopped before its end.
 
         Args:
-            paths: of the networks; no second one = random moves.
+            paths: of the networks; second None = the random player.
             visits: of their searches.
         Raises:
             RuntimeError: a network failed.
@@ -347,7 +338,7 @@ class Zero:
         return self.networks.match(paths, job, games, lambda: self.is_stopped)
 
     def _begin_turn(self, step: int) -> None:
-        """The next turn, in which the network of a step plays."""
+        """Begin the next turn, with the network after ``step`` steps."""
         resign = 0.0
         if self.config.loop.resigns:
             resign = max(0.0, 0.5 + 0.5 * resignation_bound(join(self._window())))
@@ -359,24 +350,23 @@ class Zero:
         self._forget()
 
     def _next_komi(self) -> float:
-        """The mean komi of the next turn, on the way to the one that Black would have won half of this turn's games at.
+        """The mean komi of the next turn, closer to the komi at which Black would have won half of this turn's games.
 
-        The network's own score of the empty board is no guide: it is that of the whole window, turns late, and a komi
-        that follows it swings about what is fair. Where games are resigned, those that are played out all the same say
-        it: a resigned one tells who had won, not by how much.
+        The network's score of the empty board is no alternative: it lags by the whole window, and a komi that follows
+        it oscillates. If games are resigned, only those played out count, since a resigned game has no margin.
         """
         if not self.config.loop.fair_komi:
             return self.config.play.komi
         most, komi, rows = min(self.config.play.size**2, MOST_KOMI), self.turn.komi, self._new_rows()
         games = rows.games
-        tells = ~rows.quits if np.isnan(games.margin).any() else np.isfinite(games.margin)
-        if not tells.any():
+        is_usable = ~rows.quits if np.isnan(games.margin).any() else np.isfinite(games.margin)
+        if not is_usable.any():
             return komi
-        fair = float(np.clip(np.median((games.result * games.margin + games.komi)[tells]), -most, most))
+        fair = float(np.clip(np.median((games.result * games.margin + games.komi)[is_usable]), -most, most))
         return float(np.rint(2.0 * (komi + KOMI_STEP * (fair - komi))) / 2.0)
 
     def _forget(self) -> None:
-        """Delete the oldest shards that no window has any more, where all take too much of the disk."""
+        """Delete the oldest shards outside the window while all shards exceed the limit of disk space."""
         rows = self.play.rows
         names = [shard["file"] for shard in rows.shards]
         sizes = [(self.out / ROWS / name).stat().st_size for name in names]

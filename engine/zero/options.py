@@ -1,4 +1,4 @@
-"""The options of ``keima zero``: loop, ladder, network, and a recipe of them for each board size.
+"""The options of ``keima zero``: loop, ladder, network, and a recipe of settings for each board size.
 
 Sources: AGZ = Silver et al., "Mastering the game of Go without human knowledge", 2017, Methods; KG = Wu, "Accelerating
 Self-Play Learning in Go", 2019 (arXiv 1902.10565), and KataGo's ``SelfplayTraining.md`` and ``synchronous_loop.sh``.
@@ -10,19 +10,19 @@ from typing import Any
 from engine.config import TrainOptions
 from engine.config.declaration import Checked, option
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.train.window import window_rows
+from engine.train.turns import window_rows
 
 WEIGHTS = tuple(item.name for item in fields(TrainOptions) if item.name.endswith("_weight"))
 LEARNING = (
     *("optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "workers"),
     *(name for name in WEIGHTS if name not in ("result_weight", "decided_weight")),
 )
-"""Options of training that say something here: the two weights left out are of results and labels that others gave"""
+"""Options of training that apply here; the two excluded weights are for results and labels of other sources"""
 
 
 @dataclass(frozen=True)
 class ZeroOptions(Checked):
-    """How self-play and training take turns."""
+    """The alternation of self-play and training."""
 
     heading = "The loop"
     first_rows: int = option(10_000, "rows that the network with random weights plays before any training", low=1)
@@ -38,7 +38,7 @@ class ZeroOptions(Checked):
     window_slope: float = option(
         0.4, "growth of the training window for each new row beyond its first size (KG beta)", low=0.0, high=1.0
     )
-    fair_komi: bool = option(True, "move the mean komi of self-play towards what its games found fair (after KG)")
+    fair_komi: bool = option(True, "adapt the mean komi of self-play to the fair komi of its games (after KG)")
     first_sensible: float = option(
         2.0,
         "value of the setting sensible while the network is random, so that its games are played out (Minigo)",
@@ -61,7 +61,7 @@ class ZeroOptions(Checked):
     )
     gate_games: int = option(100, "games of a gate match", low=2)
     cooldown: float = option(
-        0.15, "share of --minutes at the end in which the learning rate is a tenth (KG)", low=0.0, high=1.0
+        0.15, "last share of --minutes, in which the learning rate is a tenth (KG)", low=0.0, high=1.0
     )
     side_by_side: str = option(
         "auto", "self-play of the next turn, by the previous network, in parallel to training; auto = on a GPU and "
@@ -69,21 +69,18 @@ class ZeroOptions(Checked):
     )  # fmt: skip
     at_once: int = option(32, "batch size of self-play, in games; two or three batches run at once", low=1, high=4096)
     disk_gib: float = option(
-        10.0,
-        "disk space for rows; beyond it the oldest rows outside the window are deleted",
-        low=0.0,
-        high=1e6,
-        unit="GiB",
-    )
+        10.0, "disk space for rows; beyond it the oldest rows outside the window are deleted",
+        low=0.0, high=1e6, unit="GiB",
+    )  # fmt: skip
 
     def window_of(self, rows: int) -> int:
-        """Rows to train on when there are ``rows`` in all."""
+        """Size of the training window when there are ``rows`` rows in all."""
         return window_rows(rows, self.window, self.window_power, self.window_slope)
 
 
 @dataclass(frozen=True)
 class LadderOptions(Checked):
-    """Matches that measure the networks of a run."""
+    """Matches that rate the networks of a run."""
 
     heading = "The ladder"
     ladder_share: float = option(
@@ -103,7 +100,7 @@ class LadderOptions(Checked):
 
 @dataclass(frozen=True)
 class NetworkShape(Checked):
-    """Shape of a new network; every recipe sets it."""
+    """Shape of a new network; all recipes set it."""
 
     heading = "The network"
     blocks: int = option(6, "residual blocks of a new network", low=1)
@@ -130,15 +127,16 @@ class ZeroConfig:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Options by group, for the manifest; they stay in force at a later start unless it sets them."""
+        """Options by group, for the manifest; a resumed run keeps them unless they are given anew."""
         learning = {name: getattr(self.train, name) for name in LEARNING}
         return {"loop": asdict(self.loop), "play": asdict(self.play), "train": learning, "ladder": asdict(self.ladder)}
 
 
 GUMBEL: dict[str, Any] = {"candidates": 8, "visits": 16, "full_share": 1.0}
-"""At equal time on 7x7 ahead of playout caps and fixed visits (docs/lab/2026-11-25-ways-of-searching.md)"""
+"""Gumbel search, at equal time on 7x7 ahead of playout caps and fixed visits
+(docs/lab/2026-11-25-ways-of-searching.md)"""
 
-# On 9x9 fast searches find two of three moves: twice as many results for the value, at the same strength of the policy
+# On 9x9 fast searches play two of three moves: twice as many results for the value, at the same strength of the policy
 # (docs/lab/2026-11-26-caps-and-gumbel.md).
 RECIPES: dict[int, dict[str, Any]] = {
     5: {
@@ -163,13 +161,12 @@ RECIPES: dict[int, dict[str, Any]] = {
         "window": 250_000, "window_power": 0.75, "batch": 256, "at_once": 64, "warmup": 1000, "ema": 0.999,
     },
 }  # fmt: skip
-"""By the largest board they are for: settings that differ from the declared defaults, by their names"""
+"""Settings that differ from the defaults, by the largest board size that they are for"""
 KOMI = {2: 1.0, 3: 9.0, 4: 2.0, 5: 24.0, 6: 4.0, 7: 9.0}
-"""At which two equal sides have equal chances, or nearly; 7 on other boards. Black takes all of 5x5: its 25 would leave
-nothing to win."""
+"""Approximately fair komi by board size; 7 on other boards. On 5x5 Black owns all 25 points; 24 is still a contest."""
 
 
 def recipe_for(size: int) -> dict[str, Any]:
-    """The recipe of a board size: that of the next larger board, or of the largest, at the komi of its own size."""
+    """The recipe of a board size: that of the next larger board, or of the largest, with the komi of the board size."""
     recipe = next((recipe for largest, recipe in RECIPES.items() if size <= largest), RECIPES[max(RECIPES)])
     return {"komi": KOMI.get(size, 7.0), "reply": 1} | recipe

@@ -1,5 +1,5 @@
-"""The page of a run, ``index.html`` in its folder: numbers, curves and the empty board, in one file that needs nothing
-else and reloads itself; and ``curves.svg``, those of the curves that sum up a run."""
+"""The page of a run: ``index.html``, a self-contained file that reloads itself, with numbers, curves and the empty
+board; and ``curves.svg`` with the most important curves."""
 
 import time
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ RELOAD_S = 30
 RATED_SHOWN = 12
 CHARTS = (
     ("Rows in all, and in the window", {"rows": "zero/rows", "window": "zero/window"}),
-    ("Samples of a row", {"samples": "zero/samples_per_row"}),
-    ("Games a second of self-play", {"games/s": "zero/games_per_s"}),
+    ("Samples per row", {"samples": "zero/samples_per_row"}),
+    ("Games per second of self-play", {"games/s": "zero/games_per_s"}),
     ("Loss of the policy, entropy of its targets (nats)", {"policy": "train/policy", "targets": "rows/entropy"}),
     ("Losses of value, ownership, score", {
         "value": "train/value", "ownership": "train/ownership", "score": "train/score",
@@ -34,26 +34,26 @@ CHARTS = (
     ("Empty board: entropy of the policy (nats)", {"entropy": "empty/entropy"}),
     ("Empty board: value for Black", {"value": "empty/value"}),
     ("Empty board: score for Black, komi of self-play (points)", {"score": "empty/score", "komi": "zero/komi"}),
-    ("Moves of a game", {"moves": "games/moves"}),
+    ("Moves per game", {"moves": "games/moves"}),
     ("Games that Black won, and that reached the move limit", {"Black": "games/black_wins", "limit": "games/limit"}),
     ("False resignations at value -0.8", {"share": "games/false_resignations"}),
     ("Seconds of a turn", {"self-play": "zero/play_s", "training": "zero/train_s"}),
 )  # fmt: skip
-"""Titles, and what is drawn: names of curves by those of the legend"""
+"""Charts: titles, and names of curves by their labels"""
 OF_PICTURE = (
     "Empty board: score for Black, komi of self-play (points)", "Empty board: value for Black", "Empty board: policy",
     "Losses of value, ownership, score", "Loss of the policy, entropy of its targets (nats)",
 )  # fmt: skip
-"""Charts of the picture, beside the Elo"""
+"""Charts of ``curves.svg``, after the Elo chart"""
 
 
 def write_page(zero: Zero, matches: list[Match], status: str) -> None:
-    """Write the page and the picture, each whole or not at all.
+    """Write the page and the picture, each atomically.
 
     Args:
-        status: what the run does and waits for.
+        status: current phase of the run and its progress.
     Raises:
-        OSError: it cannot be written.
+        OSError: a file cannot be written.
     """
     curves, players, size = series_of(zero.out / "curves.csv"), standings(matches), zero.config.play.size
     charts = {
@@ -62,7 +62,7 @@ def write_page(zero: Zero, matches: list[Match], status: str) -> None:
     }
     elo, shown = elo_chart(players, curves), players[-RATED_SHOWN:]
     intervals = [(one.name.removeprefix("network "), *_of(one)) for one in shown]
-    rated = interval_chart("Elo and 95% interval, random moves being 0", intervals, "Elo")
+    rated = interval_chart("Elo and 95% interval (random player = 0)", intervals, "Elo")
     text = page(
         Path(__file__).parent / "zero.html", size=size, status=status, time=time.strftime("%Y-%m-%d %H:%M:%S"),
         numbers=_latest_numbers(zero, curves, players), charts=[rated, elo, *charts.values()], reload_s=RELOAD_S,
@@ -78,7 +78,7 @@ def write_page(zero: Zero, matches: list[Match], status: str) -> None:
 
 
 def _latest_numbers(zero: Zero, curves: Series, players: list[Rated]) -> Iterator[tuple[str, str]]:
-    """What, and how much."""
+    """The table of the page: names and values."""
 
     def latest(name: str) -> float:
         return curves[name][-1][1] if name in curves else 0.0
@@ -86,24 +86,24 @@ def _latest_numbers(zero: Zero, curves: Series, players: list[Rated]) -> Iterato
     yield "turn, network", f"{zero.turn.number}, {zero.turn.network}"
     yield "time", f"{zero.seconds / 60:.1f} minutes"
     yield "rows, games", f"{latest('zero/rows'):,.0f} of {latest('zero/games'):,.0f} games"
-    yield "window, samples of a row", f"{latest('zero/window'):,.0f} rows, {latest('zero/samples_per_row'):.2f}"
-    yield "games a second", f"{latest('zero/games_per_s'):.1f}"
+    yield "window, samples per row", f"{latest('zero/window'):,.0f} rows, {latest('zero/samples_per_row'):.2f}"
+    yield "games per second", f"{latest('zero/games_per_s'):.1f}"
     if zero.board is not None:
         komi = zero.config.play.komi
         yield "first moves", first_moves(zero.board, zero.config.play.size)
         yield "empty board", f"value {zero.board.value:+.2f} at komi {komi:g}, score {zero.board.score:+.1f}"
     for one in [one for one in players if one.name not in (RANDOM, GNUGO)][-1:]:
-        yield "Elo of the newest rated", f"{one.name}: {one.elo:.0f} ({one.low:.0f} to {one.high:.0f}), random moves 0"
+        yield "newest Elo (random player = 0)", f"{one.name}: {one.elo:.0f} ({one.low:.0f} to {one.high:.0f})"
 
 
 def by_minutes(curves: Series, name: str) -> list[tuple[float, float]]:
-    """A curve over the minutes of the run in place of steps."""
+    """A curve by minutes of the run instead of steps."""
     minutes = dict(curves.get("zero/minutes", []))
     return [(minutes[step], value) for step, value in curves.get(name, []) if step in minutes]
 
 
 def elo_chart(players: list[Rated], curves: Series) -> str:
-    """Elo of the rated networks by minutes, with the ends of the intervals; GNU Go as a level."""
+    """Chart of the networks' Elo by minutes, with 95% intervals; GNU Go is a horizontal line."""
     minutes = dict(curves.get("zero/minutes", []))
     series: dict[str, list[tuple[float, float]]] = {"Elo": [], "low": [], "high": []}
     for one in players:
@@ -113,7 +113,7 @@ def elo_chart(players: list[Rated], curves: Series) -> str:
     level = [one.elo for one in players if one.name == GNUGO]
     if level and series["Elo"]:
         series["GNU Go"] = [(series["Elo"][k][0], level[0]) for k in (0, -1)]
-    return line_chart("Elo by small searches, random moves being 0", series, "minutes")
+    return line_chart("Elo by small searches (random player = 0)", series, "minutes")
 
 
 def _of(one: Rated) -> tuple[float, float, float]:

@@ -1,12 +1,13 @@
-"""The self-play of ``keima zero``: the rows that a turn waits for, and those that are played beside its training.
+"""The self-play of ``keima zero``: the rows that a turn waits for, and rows played in parallel with training.
 
-Where cores or GPUs stand idle in training, games for the next turn are begun meanwhile, with the network that plays.
-When training is over no further ones are begun; those in play go on while the new network is measured, and are played
-to their ends. Start at :meth:`ZeroPlay.play`.
+If cores or GPUs are idle during training, games of the next turn are begun with the current network. After training no
+further games are begun; those in play continue while the new network is measured, and are finished. Start at
+:meth:`ZeroPlay.play`.
 """
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -23,41 +24,41 @@ from engine.selfplay.search_play import NETWORK_FILE, SearchJob, SearchPlay, pla
 from engine.system import jit
 from engine.system.executor import Execution, Executor
 from engine.system.files import sha256_of
-from engine.train.window import WindowBatches
+from engine.train.turns import WindowBatches
 from engine.zero.facts import look_at_empty_board
 from engine.zero.options import ZeroConfig
 from engine.zero.turn import Turn
 
 COMPILED_SIZE, STAMP = 3, "self-play "
-"""Board on which kernels are compiled, and the name of the stamp that says so, before that of the encoder"""
+"""Board size for compiling kernels, and prefix of the stamp, before the encoder's name, that records it"""
 LOOK_S = 0.5
-"""How often the caller hears of games that it waits for"""
+"""Interval of reports while waiting for games"""
 
 
 class ZeroPlay:
-    """The rows of a run in the making; close it at the end. Threads: one caller, but for :meth:`stop`."""
+    """The self-play of a run; must be closed. Threads: one caller, except for :meth:`stop`."""
 
     def __init__(self, folder: Path, config: ZeroConfig, executor: Executor | None) -> None:
-        """Open the folder of rows, or begin one.
+        """Begin self-play in a folder, or resume the folder's.
 
         Args:
-            executor: plays; None = this process, by a server of the caller's.
+            executor: plays games; None = this process, with the server of the caller.
         Raises:
-            ValueError: the folder holds something else; one line.
+            ValueError: the folder contains something else; one line.
         """
         self.rows = SearchPlay(folder, config.play)
         self._config, self._executor = config, executor
         self._enough = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
+        self._beside: Future[None] | None = None
+        """play in parallel with training"""
         self._held = ExitStack()
-        """what the thread needs"""
+        """the thread and server of ``_beside``"""
 
     def options(self, turn: Turn, is_random: bool) -> SearchPlayOptions:
-        """How the games of a turn are played.
+        """Options of the games of a turn.
 
         Args:
-            is_random: the network that plays has learnt nothing yet.
+            is_random: whether the playing network is untrained.
         """
         play, loop = self._config.play, self._config.loop
         play = replace(play, komi=turn.komi, resign=turn.resign or play.resign)
@@ -65,11 +66,11 @@ class ZeroPlay:
             return play
         visits = max(2, round(loop.first_visits * play.visits))
         fast = min(visits, max(1, round(loop.first_visits * play.fast_visits)))
-        # Of so few visits pruning would leave a handful of moves that are no better than the others.
+        # With so few visits, pruning would leave a few moves that are no better than the others.
         return replace(play, sensible=loop.first_sensible, visits=visits, fast_visits=fast, forced=0.0)
 
     def _players(self, turn: Turn, is_random: bool, path: Path, server: InferenceServer) -> Execution:
-        """Who plays: the executor, or this process."""
+        """Self-play by the executor, or by threads of this process."""
         options, at_once = self.options(turn, is_random), self._config.loop.at_once
         origin = Origin(int(sha256_of(path)[:16], 16), turn.network)
         if self._executor is None:
@@ -79,12 +80,12 @@ class ZeroPlay:
     def play(
         self, turn: Turn, is_random: bool, path: Path, server: InferenceServer, report: Callable[[], None]
     ) -> None:  # fmt: skip
-        """Play until the turn has the rows that it wants, or :meth:`stop` is called.
+        """Play until the turn has its wanted rows, or :meth:`stop` is called.
 
         Args:
-            path: of the network that plays.
-            server: of that network.
-            report: called now and then.
+            path: file of the playing network.
+            server: server of this network.
+            report: called about every second.
         Raises:
             ValueError, RuntimeError, OSError: the network or the disk failed.
         """
@@ -92,70 +93,58 @@ class ZeroPlay:
         self.rows.play_rows(self._players(turn, is_random, path, server), turn.wanted, report)
 
     def begin_beside(self, turn: Turn, path: Path, server: InferenceServer) -> None:
-        """Begin to play rows of the next turn, in a thread of its own; the arguments as of :meth:`play`.
-
-        The server is closed when the thread has ended.
-        """
+        """Begin rows of the next turn in a thread, and close the server after it; arguments as for :meth:`play`."""
         self._enough.clear()
         self._held.enter_context(server)
+        pool = self._held.enter_context(ThreadPoolExecutor(1, "self-play"))
         players, wanted = self._players(turn, False, path, server), turn.wanted + self._config.loop.rows
-
-        def work() -> None:
-            try:
-                self.rows.play_rows(players, wanted, lambda: None, enough=self._enough)
-            except BaseException as error:
-                self._error = error
-
-        self._thread = threading.Thread(target=work, name="self-play", daemon=True)
-        self._thread.start()
+        self._beside = pool.submit(self.rows.play_rows, players, wanted, lambda: None, enough=self._enough)
 
     def check(self) -> None:
-        """Say if the thread failed.
+        """Raise the error of the thread, if it failed.
 
         Raises:
-            ValueError, RuntimeError, OSError: the network or the disk did.
+            ValueError, RuntimeError, OSError: the network or the disk failed.
         """
-        if self._error is not None:
-            raise self._error
+        if self._beside is not None and self._beside.done():
+            self._beside.result()
 
     def enough(self) -> None:
         """Begin no further games in the thread."""
         self._enough.set()
 
     def end_beside(self, report: Callable[[], None]) -> None:
-        """Wait until the thread's games are over; nothing happens without one. Arguments and errors as of `play`."""
-        if self._thread is None:
+        """Wait for the games of the thread, if there is one. Arguments and errors as for :meth:`play`."""
+        if self._beside is None:
             return
         self.enough()
-        while self._thread.is_alive():
-            self._thread.join(LOOK_S)
+        while not self._beside.done():
+            wait([self._beside], LOOK_S)
             report()
-        self._thread = None
         self._held.close()
-        self.check()
+        ended, self._beside = self._beside, None
+        ended.result()
 
     def stop(self) -> None:
-        """End play soon, for good; finished games stay. Threads: any."""
+        """Stop play soon, for good; finished games are kept. Threads: any."""
         self.rows.stop()
 
     def close(self) -> None:
-        """End the thread and close the files."""
+        """Stop play, wait for the thread and close the files."""
         self.stop()
-        if self._thread is not None:
-            self._thread.join()
         self._held.close()
         self.rows.close()
 
 
 def is_compiled(encoder: str) -> bool:
-    """Whether an earlier start has compiled the kernels of self-play and training."""
+    """Whether the kernels of self-play and training have been compiled on this machine."""
     return jit.is_stamped(STAMP + encoder)
 
 
 def compile_self_play(encoder: str) -> None:
-    """Compile the kernels of games by search and of batches: play and learn once on a tiny board.
+    """Compile the kernels of self-play by search and of training batches, by using each once on a tiny board.
 
-    Players need none of these kernels, so :mod:`engine.play.ahead` leaves them out.
+    :mod:`engine.play.ahead` does not compile them, since play does not need them.
     """
     options = SearchPlayOptions(size=COMPILED_SIZE, visits=4, fast_visits=2, komi=2.0, sensible=0.5)
     with InferenceServer(UniformNetwork(encoder), threads=1) as server:

@@ -1,50 +1,50 @@
-"""The record of one turn of ``keima zero``, and the reports that a run makes."""
+"""The state of an iteration (turn) of ``keima zero``, and the progress interface of a run."""
 
 from dataclasses import dataclass, field, replace
 
 from engine.zero.options import ZeroOptions
 
 PLAY, TRAIN, CHECK = "play", "train", "check"
-"""What a turn is at"""
+"""Phases of a turn"""
 
 
 @dataclass
 class Turn:
-    """One turn, as the manifest has it."""
+    """One turn, as recorded in the manifest."""
 
     number: int = 0
     phase: str = PLAY
     network: int = 0
-    """the step of the network that plays"""
+    """training steps of the network that plays"""
     wanted: int = 0
-    """rows in all when self-play ends"""
+    """total number of rows at which self-play ends"""
     rows_before: int = 0
-    """rows in all when the window before was fixed"""
+    """total number of rows when the previous window was fixed"""
     komi: float = 0.0
     resign: float = 0.0
     first_step: int = 0
     last_step: int = 0
     rate: float = 0.0
     batch: int = 0
-    """of the steps up to the last one; --batch counts from the next window on, as --rate does"""
+    """of this turn's steps; a changed --batch takes effect with the next window"""
     trained: int = 0
-    """samples of all steps up to the last one, those of earlier turns included"""
+    """samples of all steps up to the last one, earlier turns included"""
     owed: float = 0.0
-    """samples that rows are worth and no step was taken for; less than 0 = steps were taken too early"""
+    """samples due for the rows so far, minus those of all steps; below 0 = steps were taken early"""
     shards: list[str] = field(default_factory=list)
     """of the window, oldest first"""
 
     @property
     def rows(self) -> int:
-        """New rows that this turn wants, or has once its window is fixed."""
+        """New rows of this turn: wanted, or present once its window is fixed."""
         return self.wanted - self.rows_before
 
     def in_training(self, rows: int, step: int, loop: ZeroOptions) -> "Turn":
-        """The turn with as many steps before it as its own rows are worth.
+        """The turn in its training phase, with the number of steps due for its rows.
 
         Args:
-            rows: in all.
-            step: the last one that was taken.
+            rows: total number of rows.
+            step: training steps so far.
         """
         owed = self.owed + loop.samples * (rows - self.rows_before)
         steps = max(1, int(owed / loop.batch))
@@ -56,13 +56,13 @@ class Turn:
 
 
 class Progress:
-    """Told what a run does and waits for; this one ignores it."""
+    """Receives the progress of a run; this class ignores it."""
 
     def at(self, phase: str, done: float, total: float, words: str) -> None:
-        """Some of a phase is done, of what there is to do; called about every second."""
+        """Called about every second with the progress of a phase."""
 
     def say(self, line: str) -> None:
-        """Something worth a line."""
+        """Called with a line for the log."""
 
     def measured(self) -> None:
-        """A network was trained and measured."""
+        """Called when a network has been trained and measured."""

@@ -32,8 +32,7 @@ from engine.selfplay.game_distribution import (
     read_temperature,
 )
 from engine.selfplay.games import batches_for
-from engine.selfplay.label_job import LabelJob
-from engine.selfplay.label_options import LabelOptions
+from engine.selfplay.label_job import LabelJob, LabelOptions
 from engine.selfplay.labelling import GAMES, Labelling, check_out
 from engine.selfplay.plan import BulkOptions, OpenedPlan, Plan
 from engine.selfplay.reached import ReachedPlan

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import Field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions, removed
@@ -84,11 +85,14 @@ def chosen_file(named: str | None) -> Path | None:
     raise ValueError(f"settings file {text}{where}: no such file; expected a file, or {NO_FILE}")
 
 
-def read_settings(path: Path, known: Sections = SECTIONS) -> dict[str, Any]:
+def read_settings(
+    path: Path, known: Sections = SECTIONS, renamed: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
     """The options that a settings file sets, by their names in Python; empty if the file does not exist.
 
     Args:
         known: options that the file may set.
+        renamed: names in Python by those of earlier versions.
     Raises:
         ValueError: the file cannot be read, is not TOML, or has an unknown key or a value out of range: one line
             naming the file, the key, its value and the expectation.
@@ -100,7 +104,8 @@ def read_settings(path: Path, known: Sections = SECTIONS) -> dict[str, Any]:
             # A complete file of an earlier version contains every option, and must not prevent the start.
             print(f"{path}: {gone}", file=sys.stderr)
             continue
-        item = items.get(key)
+        old = key.replace("-", "_")
+        item = items.get(key_of(renamed[old]) if old in renamed else key)
         if item is None:
             raise ValueError(f"{path}: unknown key {shown(key)} = {shown(value)}, {_expected(key, items)}")
         try:

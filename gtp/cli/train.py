@@ -211,7 +211,7 @@ class TrainingRun:
             measure = Measure(validate, LABEL_GOAL if self.label_validation else self.kind.goal)
             record = self._record(game_files, label_files, distribution) | {"processes": ranks.count}
             trainer = Trainer(model, spec, data, measure, self.options, self.out, device, record)
-            console.print(trainer.shards.said, highlight=False)
+            console.print(trainer.shards.description, highlight=False)
             with bar(console) as progress:
                 trainer.run(Display(progress, progress.add_task("training", total=self.options.steps)))
 
@@ -410,7 +410,7 @@ def reinforce_command(
                 raise ValueError(f"network {loaded.spec.name} has no value to use as a baseline")
             known = loaded, identity(path, loaded.spec.name)
         run = Reinforce(start, identity(start, start.stem), options, out, chosen, known, threads, ranks)
-        console.print(run.learner.said, highlight=False)
+        console.print(run.learner.shards.description, highlight=False)
         columns = (MofNCompleteColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn())
         with bar(console, *columns) as progress:
             task = progress.add_task("updates", total=options.updates, completed=run.learner.step, note="")

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from engine.config import TrainOptions
-from engine.config.declaration import sections
+from engine.config.declaration import key_of, sections
 from engine.features.encoder import KEIMA
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.nets.on_device import choose_device
@@ -61,6 +61,8 @@ RECIPE_ONLY = {
 """Settings without an option of the command line"""
 SHOWN = {"blocks", "channels", "visits"}
 """Settings whose options the help lists; the command line takes the others too"""
+RENAMED = {"policy_temperature": "target_temperature"}
+"""Settings by their names in earlier versions"""
 MINUTES_HELP = "time limit, after which the run is saved to resume later; 0 = no limit"
 RECIPE_HELP = "TOML file of settings that override the recipe of the board size"
 DRY_RUN_HELP = "print all settings of the run as a recipe, each with its help and value, and exit"
@@ -75,15 +77,17 @@ LINES_S = 30.0
 
 
 def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: the options of all settings; those of :data:`RECIPE_ONLY` are refused with a hint."""
+    """Decorator: the options of the settings; those in :data:`RECIPE_ONLY` and old names are refused with a hint."""
     for kind in (TrainOptions, SearchPlayOptions, ZeroOptions, NetworkShape):
         names = {item.name for item in KNOWN[kind]} - RECIPE_ONLY - {"size", "reply"}
         function = options_of(kind, *names, hidden=names - SHOWN)(function)
-    return refusing(sorted(RECIPE_ONLY), _moved)(function)
+    return refusing([*sorted(RECIPE_ONLY), *RENAMED], _moved)(function)
 
 
 def _moved(name: str) -> str:
-    """The message for a setting that is not an option."""
+    """The message about an option of earlier versions."""
+    if new := RENAMED.get(name.replace("-", "_")):
+        return f"--{name} was renamed: use --{key_of(new)}"
     return f"--{name} is a setting of the recipe: write {name} = VALUE into a file for --recipe (--dry-run prints one)"
 
 
@@ -123,7 +127,7 @@ def zero(
     chosen = {name for name in rest if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if start and (wrong := [name for name in SHAPE if name in chosen]):
         raise ValueError(f"--{wrong[0]} is the shape of a new network, expected none with --start")
-    given = read_settings(recipe, RECIPE) if recipe else {}
+    given = read_settings(recipe, RECIPE, RENAMED) if recipe else {}
     given = {name: value for name, value in given.items() if not start or name not in SHAPE}
     size = size or given.get("size") or (before["options"]["size"] if before else 9)
     config = config_of(size, given | {name: rest[name] for name in chosen}, before)
@@ -167,7 +171,8 @@ def config_of(size: int, given: dict[str, Any], before: dict[str, Any]) -> ZeroC
     Raises:
         ValueError: the options contradict each other; one line.
     """
-    known = {name: value for group in before.get("settings", {}).values() for name, value in group.items()}
+    groups = before.get("settings", {}).values()
+    known = {RENAMED.get(name, name): value for group in groups for name, value in group.items()}
     values = (known | before["shape"] if before else recipe_for(size)) | given | {"size": size}
     shape = {name: values[name] for name in before.get("shape", SHAPE)}
     train = {name: value for name, value in values.items() if name in LEARNING} | CONSTANT
@@ -196,7 +201,7 @@ def _run(
         say(
             console, f"{out}: turn {run.turn.number}, network {run.turn.network}, {run.seconds / 60:.0f} minutes so far"
         )
-        say(console, run.learner.shards.said)
+        say(console, run.learner.shards.description)
         with StopOnSignal(run.stop):
             run.run(turns)
         shown.status = "stopped; the same command resumes"

@@ -82,7 +82,7 @@ def test_what_was_begun_with_other_files_does_not_resume(tmp_path, programs):
     for _ in range(2):
         quietly(run, stage)
     network.write_text("other")
-    with pytest.raises(CommandFailed, match=r"begun with other files than there are now \(.*sl/network\)"):
+    with pytest.raises(CommandFailed, match=r"files of this command have changed \(.*sl/network\)"):
         quietly(run, stage)
     assert runs(out) == [2]
 
@@ -98,7 +98,7 @@ def test_a_folder_that_was_deleted_begins_anew(tmp_path):
         assert not (tmp_path / "rl").exists()
     (tmp_path / "rl").mkdir()
     network.write_text("third")
-    with pytest.raises(CommandFailed, match=r"rl: begun with other files .*sl/network"):
+    with pytest.raises(CommandFailed, match=r"rl: files of this command have changed .*sl/network"):
         run_of(tmp_path)._check_files(command, tmp_path / "rl")
 
 

@@ -334,9 +334,9 @@ def test_what_cannot_stand_beside_is_one_clear_line(shard, tmp_path, words, mess
         (["nobody", "DATA"], "unknown network 'nobody'"),
         (["default", "BROKEN"], "not a readable .npz.xz shard"),
         (["default", "NONE"], "no game could be read"),
-        (["default", "DATA", "--game", 41], "there is no game 41: these are 40 games"),
+        (["default", "DATA", "--game", 41], "there is no game 41: there are 40 games"),
         (["default", "DATA", "--device", "abacus"], "expected auto, cpu, mps, cuda"),
-        (["default", "DATA", "--plots", "NONE/plots"], "cannot be a folder for plots"),
+        (["default", "DATA", "--plots", "NONE/plots"], "cannot create the folder for plots"),
     ],
 )
 def test_what_cannot_be_evaluated_is_one_clear_line(shard, tmp_path, words, message):

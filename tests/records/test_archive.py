@@ -104,7 +104,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     (tmp_path / "b.sgf").write_bytes(b"(z)")
     for place in (tmp_path, tmp_path / "a.sgf"):
         found = list(documents(place))
-        assert [one.problem for one in found if one.problem] == ["is no regular file"]
+        assert [one.problem for one in found if one.problem] == ["not a regular file"]
 
 
 def test_a_locked_archive_and_a_bomb_are_named(tmp_path):

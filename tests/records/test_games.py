@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.go.geometry import BLACK, WHITE, index_of
 from engine.go.sgf import read_sgf
 from engine.records.games import GAMES, MAX_MOVES, Games, offsets_of, read_games, select, write_games
-from engine.records.replay import Replayer
+from engine.records.replay import check_game
 from engine.records.schema import join
 from tests.memory import at_most_mib
 
@@ -250,7 +250,7 @@ def indices(text):
     [
         ("(;SZ[5];B[cc];W[])", ""),
         ("(;SZ[5];B[cc];W[cc])", "move 2 at cc is illegal"),
-        ("(;SZ[5]AB[aa]AW[ab][ba];B[cc])", "no position"),
+        ("(;SZ[5]AB[aa]AW[ab][ba];B[cc])", "no legal position"),
         ("(;SZ[5]AB[bc][cb][cd]AW[dc][eb][ed][cc];B[])", ""),
         # A ko: Black takes at dc, White may not take back at once, but after a move elsewhere.
         ("(;SZ[5]AB[cb][bc][cd]AW[db][ed][dd][ec][cc];B[dc];W[cc])", "move 2 at cc is illegal"),
@@ -262,18 +262,17 @@ def indices(text):
 )
 def test_impossible_games_are_found(text, words):
     if not words:
-        Replayer().check(*indices(text))
+        check_game(*indices(text))
         return
     with pytest.raises(ValueError, match=words):
-        Replayer().check(*indices(text))
+        check_game(*indices(text))
 
 
-def test_a_replayer_begins_every_game_anew():
-    replayer = Replayer()
+def test_every_game_is_checked_from_an_empty_board():
     for first in (BLACK, WHITE, BLACK):
-        replayer.check(9, np.array([2 * 40], np.uint16), first, np.array([41, 42, 81], np.uint16))
+        check_game(9, np.array([2 * 40], np.uint16), first, np.array([41, 42, 81], np.uint16))
     with pytest.raises(ValueError, match="at most"):
-        replayer.check(9, np.zeros(0, np.uint16), BLACK, np.full(MAX_MOVES + 1, 81, np.uint16))
+        check_game(9, np.zeros(0, np.uint16), BLACK, np.full(MAX_MOVES + 1, 81, np.uint16))
 
 
 @pytest.mark.shared

@@ -149,13 +149,13 @@ class SlowSearchGame:
     def explore(self, allowed, is_full, ply):
         """Temperature and noise at the root, and the move filter."""
         o, root = self.o, self.root
-        explores = is_full and (o.noise > 0 or o.policy_temperature != 1)
+        explores = is_full and (o.noise > 0 or o.target_temperature != 1)
         if not explores and ply >= self.config.sensible_moves:
             return
         order = sorted(allowed)
         priors = np.array([allowed[move] for move in order])
         if explores:
-            priors **= 1 / o.policy_temperature
+            priors **= 1 / o.target_temperature
             priors /= priors.sum()
         if explores and o.noise > 0:
             noise = np.array([draw_gamma(self.state, o.concentration / len(order)) for _ in order])
@@ -280,7 +280,7 @@ class SlowHalving:
 
     def __init__(self, game, priors, ply):
         self.game, self.root, self.priors = game, game.root, {m: p for m, p in sorted(priors.items()) if p > 0}
-        likely = {move: math.log(prior) / game.o.policy_temperature for move, prior in self.priors.items()}
+        likely = {move: math.log(prior) / game.o.target_temperature for move, prior in self.priors.items()}
         drawn = {move: likely[move] - math.log(-math.log(next_unit(game.state))) for move in likely}
         width, self.visits = min(game.o.candidates, game.o.visits - 1), game.o.visits - 1
         self.left = sorted(drawn, key=drawn.__getitem__, reverse=True)[:width]
@@ -317,7 +317,7 @@ class SlowHalving:
         mass, total = sum(self.priors[move] for move in visited), sum(self.root.visits[move] for move in visited)
         mean = sum(self.priors[move] * self.worth(move) for move in visited) / mass
         mixed = (self.root.value + total * mean) / (1 + total)
-        flat = {move: math.log(prior) / self.game.o.policy_temperature for move, prior in self.priors.items()}
+        flat = {move: math.log(prior) / self.game.o.target_temperature for move, prior in self.priors.items()}
         logits = {move: one + self.sigma(self.worth(move) if move in visited else mixed) for move, one in flat.items()}
         highest = max(logits.values())
         odds = {move: math.exp(logit - highest) for move, logit in logits.items()}

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 import gtp.cli.bulk
 from engine.nets.fakes import HashNetwork
 from engine.selfplay.bulk import BulkJob
-from engine.selfplay.label_job import LabelJob
-from engine.selfplay.label_options import LabelOptions
+from engine.selfplay.label_job import LabelJob, LabelOptions
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.search_games import Origin
 from engine.selfplay.search_match import FIRST, SearchMatchJob

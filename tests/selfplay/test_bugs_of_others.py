@@ -211,7 +211,7 @@ def value_targets(games, rows, plies):
     """What a value network learns, and who is to move there."""
     nothing = np.zeros(len(rows), np.int64)
     batch = BatchBuilder(ENCODERS["alphago-49"]).from_games(games, rows, plies, nothing.astype(bool), nothing)
-    assert (batch.value_weight == 1).all()
+    assert (batch.value_known == 1).all()
     return batch.value.tolist()
 
 

@@ -29,7 +29,7 @@ def bulk(server):
 
 def has_ended(moves):
     """Whether a game of these moves is over: by two passes, or by its length."""
-    return moves[-2:] == 2 * [SIZE * SIZE] or len(moves) >= move_limit(SIZE)
+    return moves[-2:] == 2 * [SIZE * SIZE] or len(moves) >= move_limit(SIZE, 0)
 
 
 def to_the_end(games, begun):

@@ -22,8 +22,7 @@ from engine.records.labels import RECORDED, SELF_PLAYED, read_labels
 from engine.records.schema import join
 from engine.records.shards import BuildOptions, build
 from engine.selfplay.game_distribution import GameDistribution, Komi
-from engine.selfplay.label_job import LabelWorker
-from engine.selfplay.label_options import LabelOptions, game_of, pieces_of
+from engine.selfplay.label_job import LabelOptions, LabelWorker, game_of, tasks_of
 from engine.selfplay.label_rows import new_rows, pack_rows, unpack_rows
 from engine.selfplay.labelling import Labelling, check_out
 from engine.selfplay.recorded import RecordedGames
@@ -215,9 +214,9 @@ def test_rows_are_for_black_and_come_back_as_they_were_packed():
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.data())
-def test_games_as_pieces_of_work_are_told_apart(number, n_kinds, data):
+def test_tasks_of_games_are_told_apart(number, n_kinds, data):
     place = data.draw(st.integers(0, n_kinds - 1))
-    assert game_of(pieces_of(place, number, n_kinds), n_kinds) == (place, number)
+    assert game_of(tasks_of(place, number, n_kinds), n_kinds) == (place, number)
 
 
 def test_killed_between_a_shard_and_its_journal_nothing_is_twice(teacher, shard, tmp_path):
@@ -264,7 +263,7 @@ def test_the_folder_keeps_to_what_it_was_begun_with(teacher, shard, tmp_path):
     [
         ({"self_play": ((19, 1.0),)}, "network tiny plays boards of 7 to 9, not 19"),
         ({"recorded": (), "self_play": ()}, "nothing to label"),
-        ({"moves": 50}, "a board of 7x7 has fewer points than the 50 moves to keep"),
+        ({"moves": 50}, "a board of 7x7 has fewer points than the 50 moves of a label"),
     ],
 )
 def test_what_cannot_be_labelled_is_refused(teacher, shard, tmp_path, change, message):

@@ -90,10 +90,10 @@ def test_a_built_folder_means_its_training_games(tmp_path):
 
 
 @pytest.mark.parametrize(("games", "size", "said"), [
-    ([[12], [12, 12]], SIZE, "game 2 of 2 cannot be one (move 2 at cc is illegal)"),
-    ([[12]], 7, "game 1 of 1 cannot be one (it is of 7x7, expected 5x5)"),
-    ([[12, AREA, AREA, 6]], SIZE, "game 1 of 1 cannot be one (it is over within the moves to take)"),
-    ([list(range(12))], SIZE, "game 1 of 1 cannot be one (it has 12 moves, and games are broken off after 12)"),
+    ([[12], [12, 12]], SIZE, "game 2 of 2 cannot be an opening (move 2 at cc is illegal)"),
+    ([[12]], 7, "game 1 of 1 cannot be an opening (board size 7x7, expected 5x5)"),
+    ([[12, AREA, AREA, 6]], SIZE, "game 1 of 1 cannot be an opening (two passes end it within the opening)"),
+    ([list(range(12))], SIZE, "game 1 of 1 cannot be an opening (it has 12 moves, and the move limit is 12)"),
 ])  # fmt: skip
 def test_what_is_no_opening_is_one_line(games, size, said, tmp_path):
     path = shard(tmp_path / "openings.npz.xz", games, size)

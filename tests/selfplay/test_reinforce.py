@@ -139,7 +139,7 @@ def test_a_foreign_or_damaged_state_is_one_line(start, tmp_path):
     state = tmp_path / "out" / STATE
     for content in (b"", b"nothing", state.read_bytes()[:200]):
         state.write_bytes(content)
-        with pytest.raises(ValueError, match="no run can resume here") as error:
+        with pytest.raises(ValueError, match="cannot resume this run") as error:
             run(start, tmp_path / "out", 2)
         assert "\n" not in str(error.value)
 
@@ -157,7 +157,7 @@ def test_the_command_goes_on_where_it_was(start, tmp_path):
     for updates in ("1", "2"):
         done = CliRunner().invoke(main, [*words, "--updates", updates, "--check-games", "2"])
         assert done.exit_code == 0 and done.stdout == "", done.output
-        assert f"update {updates}: win_rate/start" in done.stderr and "learning in " in done.stderr
+        assert f"update {updates}: win_rate/start" in done.stderr and "training in " in done.stderr
     done = CliRunner().invoke(main, [*words, "--updates", "3", "--pool-every", "7"])
     assert done.exit_code == 1 and "begun with pool_every 500, not 7" in done.stderr
 
@@ -166,7 +166,7 @@ def test_a_komi_that_the_network_does_not_know_is_refused(tmp_path):
     model = toy("elf-opengo")
     path = tmp_path / "start.safetensors"
     save_network(path, model, new_spec(model, "start"), {})
-    with pytest.raises(ValueError, match=r"network start knows no komi but 7\.5: ask for that one alone"):
+    with pytest.raises(ValueError, match=r"network start only supports komi 7\.5: use it for all games"):
         run(path, tmp_path / "out", 1, size=7)
 
 

@@ -61,5 +61,5 @@ def test_two_processes_learn_what_one_does_and_one_goes_on(start, tmp_path, monk
 
 def test_more_processes_than_games_are_refused(start, tmp_path):
     options = ReinforceOptions(distribution(4.5), size=5, games=2)
-    with pytest.raises(ValueError, match="2 games a mini-batch are too few for 3 processes"):
+    with pytest.raises(ValueError, match="a mini-batch has 2 games, expected at least one for each process"):
         Reinforce(start, {}, options, tmp_path / "out", torch.device("cpu"), None, 1, Ranks(1, 3))

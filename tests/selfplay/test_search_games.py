@@ -25,11 +25,11 @@ from tests.search.tree_tools import check_at_rest, give_moves
 from tests.selfplay.search_twin import SlowSearchGame
 
 PLAIN = SearchPlayOptions(
-    size=3, visits=20, fast_visits=8, full_share=0.5, noise=0.0, policy_temperature=1.0, forced=0.0, early_share=0.0,
+    size=3, visits=20, fast_visits=8, full_share=0.5, noise=0.0, target_temperature=1.0, forced=0.0, early_share=0.0,
     komi=2.0, keep_tree=False, score_utility=0.0,
 )  # fmt: skip
 WHOLE = replace(
-    PLAIN, noise=0.25, policy_temperature=1.2, forced=2.0, early_share=0.2, resign=0.4, resign_count=2, played_out=0.5,
+    PLAIN, noise=0.25, target_temperature=1.2, forced=2.0, early_share=0.2, resign=0.4, resign_count=2, played_out=0.5,
     keep_tree=True, score_utility=0.3,
 )  # fmt: skip
 
@@ -139,7 +139,7 @@ def test_gumbel_games_follow_the_temperature(group):
 
 
 def test_nothing_is_in_flight_when_games_have_ended_and_visits_add_up(group):
-    one = group(replace(WHOLE, size=4, forced=0.0, noise=0.0, policy_temperature=1.0))
+    one = group(replace(WHOLE, size=4, forced=0.0, noise=0.0, target_temperature=1.0))
     rows = played(one, range(8))
     assert (rows.policy.sum(axis=1) == WHOLE.visits - 1).all()
     for slot in range(4):
@@ -262,12 +262,12 @@ def test_fast_searches_are_not_larger_than_full_ones():
 def test_a_network_without_a_value_is_refused(group):
     network = HashNetwork("keima-1")
     network.spec = replace(network.spec, heads=("policy",))
-    with pytest.raises(ValueError, match="network hash has no value to search by"):
+    with pytest.raises(ValueError, match="network hash has no value head, which searches need"):
         group(PLAIN, network=network)
 
 
 def test_a_network_of_one_komi_is_asked_for_no_other(group):
-    with pytest.raises(ValueError, match="network hash knows no komi but 7"):
+    with pytest.raises(ValueError, match="network hash only supports komi 7"):
         group(PLAIN, network=HashNetwork("leela-18"))
     one = group(replace(PLAIN, komi=7.5, komi_sd=1.0, wide_komi_share=0.5), network=HashNetwork("leela-18"))
     assert one.options.komi_sd == one.options.wide_komi_share == 0.0, "all games are at the komi that it knows"

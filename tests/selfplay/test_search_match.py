@@ -15,9 +15,9 @@ from engine.nets.files.checkpoint import save_network
 from engine.selfplay.games import GameBatch, Player
 from engine.selfplay.search_games import SelfPlay
 from engine.selfplay.search_match import (
+    FIRST,
     MatchPlayer,
     SearchMatchJob,
-    match_away,
     match_batch,
     match_here,
     match_options,
@@ -139,5 +139,5 @@ def test_a_game_that_comes_twice_counts_once(tmp_path):
     model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 1, "channels": 8})
     save_network(tmp_path / "made.safetensors", model, new_spec(model, "made", sizes=(3, 3)), {})
     job = SearchMatchJob(OPTIONS, (2, 1), "keima-1", 4)
-    execution = Execution(Twice(), job, match_away((tmp_path / "made.safetensors", None)))
+    execution = Execution(Twice(), job, {FIRST: tmp_path / "made.safetensors"})
     assert play_match(execution, 6, threading.Event()).games == 6

@@ -68,7 +68,7 @@ def test_rows_are_read_as_they_were_written(server, tmp_path):
         ({"policy": lambda rows: 0 * rows.policy}, "an impossible target"),
         ({"game": lambda rows: rows.game[::-1].copy()}, "an impossible order of rows"),
         ({"weight": lambda rows: rows.weight * np.nan}, "an impossible number"),
-        ({"policy": lambda rows: rows.policy[:, :5]}, "owners or targets are not those of the board"),
+        ({"policy": lambda rows: rows.policy[:, :5]}, "ownership or targets are of another board size"),
     ],
 )
 def test_rows_that_contradict_their_games_are_refused(server, tmp_path, changes, what):

@@ -142,7 +142,7 @@ def test_a_label_is_the_result_for_the_side_to_move_at_the_position_kept(servers
     for i, (row, ply) in enumerate(zip(rows, plies, strict=True)):
         color = BLACK if ply % 2 == 0 else 3 - BLACK
         assert batch.value[i] == (games.result[row] if color == BLACK else -games.result[row])
-        assert batch.value_weight[i] == 1.0
+        assert batch.value_known[i] == 1.0
         position = new_position(5, 80)
         apply_rules(position, RULE_SETS["tromp-taylor"], 0.5)
         for move in games.moves[games.offsets[row] : games.offsets[row] + ply].tolist():

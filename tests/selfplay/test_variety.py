@@ -32,8 +32,8 @@ def test_shares_are_read(text, read, expected):
 @pytest.mark.parametrize(
     ("text", "read", "message"),
     [
-        ("19=0", int, "the share '0' is no positive number"),
-        ("19=many", int, "the share 'many' is no positive number"),
+        ("19=0", int, "the share '0' is not a positive number"),
+        ("19=many", int, "the share 'many' is not a positive number"),
         ("chess=1", rules_from, "no rules are called 'chess'"),
         ("7.3=1", read_komi, "komi '7.3', expected usual, a number in half points, or a range"),
         ("9..5", read_komi, "the range is empty"),

@@ -41,7 +41,7 @@ def test_game_positions_show_the_board_before_the_move_and_target_the_move_and_t
         assert batch.planes[i, keima.RECENT].sum() == (plies[i] > 0)
     assert batch.globals[:, keima.TERRITORY].tolist() == [1, 0, 1]
     assert batch.value.tolist() == [-1, -1, 1], "White won the first, Black the others; Black, White, Black to move"
-    assert batch.value_weight.tolist() == [0.25] * 3
+    assert batch.value_known.tolist() == [0.25] * 3
     assert batch.score_ownership_weight.tolist() == [0] * 3
 
 
@@ -56,7 +56,7 @@ def test_a_game_without_a_winner_teaches_no_value():
     games = made_games()
     games.result[5] = 0
     batch = BatchBuilder(KEIMA).from_games(games, np.array([5]), np.array([3]), np.array([False]), np.array([0]))
-    assert batch.value_weight.tolist() == [0]
+    assert batch.value_known.tolist() == [0]
 
 
 def test_stones_set_up_are_on_the_board_and_white_may_begin():
@@ -207,7 +207,7 @@ def test_a_teacher_says_of_turned_positions_what_it_would_say_of_them():
     assert not batch.policy[~legal].any()
     np.testing.assert_array_equal(batch.value, expected.value)
     np.testing.assert_array_equal(batch.ownership, expected.ownership)
-    assert (batch.value_weight == 1).all() and (batch.score_ownership_weight == 1).all()
+    assert (batch.value_known == 1).all() and (batch.score_ownership_weight == 1).all()
 
 
 def test_pupil_and_teacher_see_a_position_under_the_rules_and_the_komi_that_are_drawn():
@@ -279,7 +279,7 @@ def test_a_territory_game_shown_by_area_has_the_areas_lead_and_winner():
 def test_a_drawn_game_teaches_a_draw():
     games = made_games()._replace(margin=np.zeros(40, np.float32), result=np.zeros(40, np.int8))
     batch = BatchBuilder(KEIMA).from_games(games, np.array([5]), np.array([3]), np.array([False]), np.array([0]))
-    assert (batch.value.tolist(), batch.value_weight.tolist()) == ([0], [1])
+    assert (batch.value.tolist(), batch.value_known.tolist()) == ([0], [1])
 
 
 def test_a_game_that_cannot_be_replayed_is_one_clear_error():

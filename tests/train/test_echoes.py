@@ -8,7 +8,7 @@ import torch
 
 from engine.features.encoder import KEIMA
 from engine.features.symmetry import symmetry_table
-from engine.train.batches import OF_BOARDS, OF_MOVES, BatchBuilder, turned
+from engine.train.batches import OF_BOARDS, OF_MOVES, BatchBuilder, under_symmetry
 from engine.train.dataset import SPAN, Echoes, batch_of
 from tests.train.made import made_games
 
@@ -51,7 +51,7 @@ def test_a_batch_is_turned_as_positions_are(symmetry):
     policy = torch.arange(2 * 26.0).view(2, 26)
     points = policy[:, :-1].view(2, size, size)
     held = {"planes": points[:, None].repeat(1, 3, 1, 1), "ownership": points, "policy": policy, "reply": -policy}
-    found = turned(held | {"value": torch.ones(2)}, symmetry)
+    found = under_symmetry(held | {"value": torch.ones(2)}, symmetry)
     expected = torch.empty_like(policy)
     expected[:, table] = policy
     shown = expected[:, :-1].view(2, size, size)

@@ -76,7 +76,7 @@ def test_shrinking_or_another_shape_is_refused(change):
 
 def test_other_architectures_do_not_grow():
     policy = new_model("alphago-policy", {"filters": 4, "size": 5})
-    with pytest.raises(ValueError, match="cannot grow; keima-resnet can"):
+    with pytest.raises(ValueError, match="cannot grow: only keima-resnet can"):
         grown(policy, policy.shape)
 
 
@@ -99,5 +99,5 @@ def test_a_network_claims_the_boards_it_began_with_and_those_it_is_shown(tmp_pat
     words += ["--validation", str(held), "--start", str(tmp_path / "start.safetensors")]
     words += ["--steps", "1", "--batch", "4", "--out", str(tmp_path / "run"), *more]
     found = CliRunner().invoke(train, ["dual", *words])
-    assert found.exit_code == 0 and "learning in " in found.stderr, found.output
+    assert found.exit_code == 0 and "training in " in found.stderr, found.output
     assert load_model(tmp_path / "run" / "network.safetensors")[1].sizes == plays

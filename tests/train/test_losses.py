@@ -16,7 +16,7 @@ def targets(**values):
     held = {
         "policy": [[1.0, 0, 0, 0, 0], [0, 0.5, 0.5, 0, 0]],
         "value": [1.0, -1.0],
-        "value_weight": [1.0, 0.25],
+        "value_known": [1.0, 0.25],
         "score": [10.0, -3.0],
         "ownership": [[[1.0, 1], [-1, 0]], [[0, 0], [0, 0]]],
         "score_ownership_weight": [1.0, 0.0],

@@ -147,7 +147,7 @@ def test_training_without_games_is_one_clear_line(bad_files):
     """The shard to measure on is never learnt from, even if it is all there is."""
     whole, out = bad_files / "whole.npz.xz", bad_files / "out.npz"
     response = keima("train", "rollout", "--games", whole, "--validation", whole, "--out", out)
-    check_one_line(response, 1, "is to be measured on", "there is nothing else")
+    check_one_line(response, 1, "held out for validation", "no other shards to train on")
 
 
 def test_games_on_other_boards_or_from_set_up_stones_are_left_out(tmp_path):

@@ -26,7 +26,7 @@ def test_a_reached_position_has_no_move_of_its_own_and_is_the_teachers_in_every_
     reached = made_reached(made_games(), 8)
     rows, zeros = np.arange(3), np.zeros(3, np.int64)
     batch = BatchBuilder(KEIMA).from_games(reached, rows, reached.position[rows].astype(np.int64), zeros > 0, zeros)
-    assert not batch.policy.any() and not batch.value_weight.any()
+    assert not batch.policy.any() and not batch.value_known.any()
     teacher = Teacher(HashNetwork(KEIMA.name), threads=1)
     try:
         source = mixture([reached], teacher=teacher, teacher_share=0.0)
@@ -36,7 +36,7 @@ def test_a_reached_position_has_no_move_of_its_own_and_is_the_teachers_in_every_
         assert mixture([reached, made_games()], teacher=teacher).seen_positions(20)[0].result.any()
     finally:
         teacher.close()
-    with pytest.raises(ValueError, match="reached have no moves and results of their own: they need a --teacher"):
+    with pytest.raises(ValueError, match="reached have no moves and results of their own: add a --teacher"):
         mixture([reached])
 
 
@@ -53,11 +53,11 @@ def test_what_a_teacher_does_not_say_counts_for_nothing_under_drawn_rules():
     teacher = Teacher(network, threads=1)
     try:
         given = {"teacher": teacher, "teacher_share": 1.0}
-        assert mixture([made_games()], **given).batch_at(0).value_weight.all()
+        assert mixture([made_games()], **given).batch_at(0).value_known.all()
         batch = mixture([made_games()], draw_rules=draw_rules, **given).batch_at(0)
     finally:
         teacher.close()
-    assert not batch.value_weight.any() and not batch.score_ownership_weight.any() and batch.policy.any()
+    assert not batch.value_known.any() and not batch.score_ownership_weight.any() and batch.policy.any()
 
 
 def test_positions_that_searches_reached_are_drawn_as_often_as_is_said():

@@ -76,9 +76,9 @@ def test_how_a_network_learns(monkeypatch, two_threads, architecture, shape, thr
         prefer_bfloat16(monkeypatch, is_so)
         shards = Shards(model, CPU)
         assert (shards.count, shards.by_winograd) == (count, by_winograd and not is_so)
-        assert ("bfloat16" in shards.said) == is_so and ("Winograd" in shards.said) == shards.by_winograd
+        assert ("bfloat16" in shards.description) == is_so and ("Winograd" in shards.description) == shards.by_winograd
         used = count if shards.is_apart else threads
-        assert f"with {used} thread" in shards.said
+        assert f"with {used} thread" in shards.description
         assert Shards(model, CPU, is_shared=True).count == 1
 
 

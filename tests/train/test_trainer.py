@@ -66,7 +66,7 @@ def test_curves_that_cannot_be_drawn_are_told_of(tmp_path, monkeypatch, capsys):
     curves.enter(1, {"train/value": 1.0})
     curves.plot(tmp_path / "curves.png")
     assert not (tmp_path / "curves.png").exists()
-    assert "curves.csv; to have them drawn: pip install matplotlib" in capsys.readouterr().err
+    assert "curves.csv; to draw them: pip install matplotlib" in capsys.readouterr().err
 
 
 def test_what_is_registered_can_be_trained(monkeypatch):
@@ -245,10 +245,10 @@ def test_a_state_that_keeps_no_options_goes_on(tmp_path):
 
 def test_a_damaged_state_is_one_clear_error(tmp_path):
     (tmp_path / "state.safetensors").write_bytes(b"no tensors")
-    with pytest.raises(ValueError, match="no run can resume here"):
+    with pytest.raises(ValueError, match="cannot resume this run"):
         new_trainer(tmp_path, 4)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="no run can resume here"):
+    with pytest.raises(ValueError, match="cannot resume this run"):
         new_trainer(tmp_path / "file", 4)
 
 
@@ -271,7 +271,7 @@ def test_another_networks_state_is_refused(tmp_path):
     shape = {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 1, "channels": 8}
     model, options = new_model("keima-resnet", shape), TrainOptions()
     data = Mixture(KEIMA, Material([made_games()]), options)
-    with pytest.raises(ValueError, match="holds a network of shape"):
+    with pytest.raises(ValueError, match="a network of shape"):
         Trainer(model, new_spec(model, "test"), data, Measure(dict, GOAL), options, tmp_path, CPU, {})
 
 

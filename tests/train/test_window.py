@@ -9,7 +9,7 @@ from engine.nets.fakes import HashNetwork
 from engine.records.schema import join
 from engine.selfplay.search_games import SelfPlay
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.train.window import WindowBatches, newest, window_rows
+from engine.train.turns import WindowBatches, newest, window_rows
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,5 @@ def test_a_batch_is_a_function_of_seed_step_and_window(rows):
 
 def test_rows_without_any_weight_are_refused(rows):
     nothing = rows._replace(weight=np.zeros_like(rows.weight))
-    with pytest.raises(ValueError, match="no rows to learn from"):
+    with pytest.raises(ValueError, match="no rows to train on"):
         WindowBatches(ENCODERS["keima-1"], nothing, 4, 1)

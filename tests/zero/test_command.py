@@ -25,7 +25,7 @@ from engine.zero.ladder import GNUGO, RANDOM, Ladder, Match, name_of, read_ladde
 from engine.zero.options import RECIPES, LadderOptions, recipe_for
 from engine.zero.page import _latest_numbers, board_picture, by_minutes, elo_chart
 from gtp.cli import main
-from gtp.cli.zero import RECIPE_ONLY
+from gtp.cli.zero import RECIPE_ONLY, config_of
 from tests.bench.parents import kill_parent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,8 +80,8 @@ def test_kills_lose_no_game_of_a_shard_and_double_none(killed):
 
 def test_a_run_says_how_it_learns_and_what_its_ladder_comes_to(killed):
     *_, said = killed
-    assert said.count("learning in ") == 1 and " thread" in said
-    assert "ladder: network " in said and " being 0" in said
+    assert said.count("training in ") == 1 and " thread" in said
+    assert "ladder: network " in said and " = 0" in said
 
 
 def test_a_run_that_goes_on_needs_its_folder_alone(killed):
@@ -100,7 +100,7 @@ def test_the_page_shows_the_run(killed):
     for start in range(pictures):
         text = page.split("<svg")[start + 1].split("</svg>")[0]
         ElementTree.fromstring(f"<svg{text}</svg>")
-    for words in ("Elo", "Samples of a row", "First moves", "loop.first_rows = 80"):
+    for words in ("Elo", "Samples per row", "First moves", "loop.first_rows = 80"):
         assert words in page
     picture = ElementTree.parse(out / "curves.svg").getroot()
     assert picture.tag.endswith("svg") and len(picture.findall("{*}svg")) == 6
@@ -177,6 +177,15 @@ def test_a_recipe_that_was_printed_is_the_same_recipe(tmp_path):
     assert dry_run("--recipe", file) == dry_run("--size", "7")
 
 
+def test_a_setting_of_an_earlier_name_is_read_and_its_option_names_the_new_one(tmp_path):
+    (file := tmp_path / "old.toml").write_text("policy-temperature = 1.3\n")
+    assert dry_run("--recipe", file)["target_temperature"] == 1.3
+    before = {"settings": {"play": {"policy_temperature": 1.2}}, "shape": {"blocks": 1}}
+    assert config_of(9, {}, before).play.target_temperature == 1.2
+    found = CliRunner().invoke(main, ["zero", "--out", "nowhere", "--policy-temperature", "1.3"])
+    assert found.exit_code == 2 and "was renamed: use --target-temperature" in found.output
+
+
 @pytest.mark.parametrize("line", ["ladder-games = 1", "no-such = 2", "steps = 3", "ladder_games = 40"])
 def test_a_recipe_with_a_wrong_line_is_refused_in_one_line(tmp_path, line):
     (file := tmp_path / "mine.toml").write_text(line)
@@ -235,8 +244,8 @@ def test_the_newest_rating_is_a_networks():
     zero = SimpleNamespace(turn=SimpleNamespace(number=2, network=200), seconds=60.0, board=None)
     players = standings(MATCHES)
     assert players[-1].name == GNUGO
-    assert dict(_latest_numbers(zero, {}, players))["Elo of the newest rated"].startswith(f"{name_of(200)}: ")
-    assert "Elo of the newest rated" not in dict(_latest_numbers(zero, {}, []))
+    assert dict(_latest_numbers(zero, {}, players))["newest Elo (random player = 0)"].startswith(f"{name_of(200)}: ")
+    assert "newest Elo (random player = 0)" not in dict(_latest_numbers(zero, {}, []))
 
 
 def test_curves_are_drawn_over_minutes():
@@ -299,7 +308,7 @@ def test_a_match_of_the_ladder_counts_for_the_new_network(tmp_path, outcome):
     assert read_ladder(tmp_path / "ladder.jsonl") == ladder.matches
     words = [f"ladder: network 200 against {name}: 3 won, 0 drawn, 1 lost; Elo " for name in (RANDOM, name_of(100))]
     assert [line.split("Elo ")[0] + "Elo " for line in told] == (words if outcome else [])
-    assert all(line.endswith("random being 0") for line in told)
+    assert all(line.endswith("random = 0") for line in told)
 
 
 KILLED = """

@@ -17,8 +17,7 @@ from engine.nets.files.checkpoint import load_model, save_network
 from engine.records.schema import join
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_play import SearchPlay
-from engine.train.turns import STATE
-from engine.train.window import newest
+from engine.train.turns import STATE, newest
 from engine.zero import loop as loop_module
 from engine.zero import self_play
 from engine.zero.facts import facts_of_rows
@@ -126,7 +125,7 @@ def test_a_run_that_was_killed_before_its_start_was_copied_asks_for_it(finished,
     assert not zero.is_random
     zero.networks.path(0).unlink()
     (out / NETWORK).unlink()
-    with pytest.raises(ValueError, match="give --start once more"):
+    with pytest.raises(ValueError, match="repeat --start"):
         Zero(out, CONFIG, CPU)
     again = Zero(out, CONFIG, CPU, start=start)
     assert again.networks.path(0).exists()
@@ -212,7 +211,7 @@ class Waiting(Progress):
                 self.zero.play.check()
                 time.sleep(0.01)
             self.waited += 1
-            assert "self-play beside it" in words
+            assert "parallel self-play" in words
 
 
 def test_games_of_the_next_turn_are_played_beside_training(tmp_path):
@@ -285,7 +284,7 @@ def test_another_start_is_refused_where_a_run_goes_on(finished, tmp_path):
 
 def test_play_that_gives_no_rows_is_refused(tmp_path):
     """It would play for ever."""
-    with pytest.raises(ValueError, match="full_share is 0: no search would give a row to learn from"):
+    with pytest.raises(ValueError, match="full_share is 0, expected more: only full searches give rows"):
         Zero(tmp_path / "run", replace(CONFIG, play=replace(CONFIG.play, full_share=0.0)), CPU)
     assert not (tmp_path / "run").exists()
 
