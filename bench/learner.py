@@ -1,11 +1,11 @@
-"""A network that learns on idle cores, round after round, with no one looking after it: ``python -m bench.learner``.
+"""``python -m bench.learner``: trains the shipped network further on idle cores, in rounds without end.
 
-One folder holds everything. A round lets the network reach positions by its own searches, lets the judge (a strong
-network) label some of them, trains with the teacher (a fast network) evaluating the other positions, and measures the
-result on held-out positions; a network that is better on these plays against the shipped one in the arena. Every phase
-is a command that resumes by itself, so the learner may be killed at any moment: the next start continues where it was.
+A round (1) collects positions from searches of the current network, (2) labels some of them by the judge, a strong
+network, (3) trains, the teacher, a fast network, evaluating the other positions, (4) evaluates the result on held-out
+positions, and (5) if it is better there, matches it against the shipped network in the arena. Every phase is a command
+that resumes, so the learner may be killed at any time; the next start resumes in the same folder.
 
-Linux only: a pause stops the processes by SIGSTOP, and children die with their parent.
+Linux only: a pause is SIGSTOP, and child processes are killed with their parent.
 """
 
 import csv
@@ -33,14 +33,14 @@ KEIMA = (sys.executable, "-m", "gtp.cli")
 NICENESS = 19
 POLL_S, RETRY_S = 5.0, 60.0
 PROCESSES = 2
-"""of training: one torch thread each, since the fast path of training takes one"""
+"""Processes of training, with one torch thread each, since the fast path of training is single-threaded"""
 REACHED_ROUNDS = 8
-"""newest rounds whose reached positions are trained on; labels of all rounds are"""
+"""Training uses the reached positions of this many latest rounds, and the labels of all rounds"""
 
 RULES = ("--rules", "chinese=4", "--rules", "tromp-taylor=4", "--rules", "japanese=2")
 KOMI = ("--komi", "usual=5", "--komi", "5.5..9.5=4", "--komi=-5..20=1")
-# (board size, positions a round, labelled by the judge, options): on 19x19 few of each of many games, and the teacher
-# evaluates the others; on the small boards, which only have to be kept, the judge labels all of them.
+# (board size, positions a round, positions labelled by the judge, options). On 19x19 few positions of each of many
+# games, most of them for the teacher; on small boards, whose strength only has to be kept, the judge labels all.
 REACHED = (
     (19, 24_000, 8_000, ("--full-share", "0.05", "--komi", "7.5")),
     (13, 8_000, 8_000, ("--full-share", "0.08", "--komi", "7.5")),
@@ -56,17 +56,17 @@ TRAINING = (
     "--validate-every", "1000000", "--steps", str(STEPS),
 )  # fmt: skip
 MEAN_SHARES = (0.3, 0.6)
-"""of the shipped network in the means that are measured beside the trained one"""
+"""Weights of the shipped network in the weighted means with the trained one, which are evaluated too"""
 MEASURED = {
     "value_mse": "value_mse", "top1": "top1", "reached/value_difference": "value_mse/19",
     "reached/top1": "teacher_top1/19", "reached/policy_kl": "policy_kl/19",
 }  # fmt: skip
-"""Metrics of a network, and their names in the report of ``keima evaluate``"""
+"""Metric in ``curve.csv`` -> its key in the report of ``keima evaluate``"""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a learner learns from; see the options of :func:`main`."""
+    """Data and networks of a learner; see the options of :func:`run`."""
 
     games: str
     validation: str
@@ -81,10 +81,10 @@ class Phase:
 
     Attributes:
         name: unique in its round.
-        command: that resumes when it is run again.
-        makes: the file that it writes at its end, or that its standard output becomes.
-        is_printed: whether ``makes`` is its standard output.
-        ranks: processes that run it together, as torchrun would start them.
+        command: a command that resumes when it is run again.
+        makes: file that exists once the phase is finished.
+        is_printed: whether ``makes`` is the command's standard output.
+        ranks: processes of distributed training.
     """
 
     name: str
@@ -95,10 +95,10 @@ class Phase:
 
 
 class Learner:
-    """The phases of one folder, in order."""
+    """Runs the phases of one folder in order."""
 
     def __init__(self, folder: Path, sources: Sources) -> None:
-        """Begin or continue in ``folder``."""
+        """Start in ``folder``, or resume there."""
         self.folder, self.sources = folder, sources
         self.shipped = str(find_network(DEFAULT))
 
@@ -130,7 +130,7 @@ class Learner:
             self._arena(number, candidates[best])
 
     def _held_out(self) -> list[Phase]:
-        """Held-out positions, each of hundreds of games: reached by the shipped network's searches, and of people."""
+        """Held-out positions from searches of the shipped network, and their labels."""
         held = self.folder / "held"
         reached, labels = held / "reached-19", held / "labels-19"
         return [
@@ -141,7 +141,7 @@ class Learner:
         ]  # fmt: skip
 
     def _data(self, number: int) -> Iterator[Phase]:
-        """Positions that the network of the round before reaches, and what the judge says of some."""
+        """Positions from searches of the last round's network, and labels of some of them and of human games."""
         here, network = self._of_round(number), self._start(number)
         for size, positions, labelled, options in REACHED:
             reached = here / f"reached-{size}"
@@ -208,7 +208,7 @@ class Learner:
                 time.sleep(RETRY_S)
 
     def _run(self, phase: Phase) -> bool:
-        """Run a phase once; whether it ended well."""
+        """Run a phase once; returns whether it succeeded."""
         begun, last = time.time(), time.monotonic()
         spent = 0.0
         partial = phase.makes.with_name(phase.makes.name + ".partial")
@@ -216,12 +216,12 @@ class Learner:
         children = self._start_all(phase, partial)
         while any(child.poll() is None for child in children):
             if any(child.poll() for child in children):
-                # One rank has failed: the others would wait for it.
+                # The other ranks would wait for the failed one.
                 for child in children:
                     child.kill()
             time.sleep(POLL_S)
             now = time.monotonic()
-            # An interval far longer than asked for was a pause.
+            # A far longer interval was a pause.
             spent, last = spent + min(now - last, 2 * POLL_S), now
         status = next((child.returncode for child in children if child.returncode), 0)
         line = {"phase": phase.name, "makes": str(phase.makes.relative_to(self.folder)), "begun": round(begun),
@@ -237,7 +237,7 @@ class Learner:
         return True
 
     def _start_all(self, phase: Phase, partial: Path) -> "list[subprocess.Popen[bytes]]":
-        """Start the processes of a phase. torchrun is not used: what it starts would outlive a kill -9."""
+        """Start the processes of a phase; torchrun's would survive a kill -9 of this process."""
         log, printed = self.folder / "log.txt", partial if phase.is_printed else None
         if phase.ranks == 1:
             return [start_child(list(phase.command), None, log, printed)]
@@ -260,7 +260,7 @@ class Learner:
         return self.folder / "rounds" / f"{number:03d}"
 
     def _start(self, number: int) -> str:
-        """The network that a round begins with: that of the round before, or the shipped one."""
+        """Path of the network that a round starts from: that of the last round, or the shipped one."""
         return str(self._of_round(number - 1) / "train" / "network.safetensors") if number > 1 else self.shipped
 
 
@@ -275,7 +275,7 @@ def _badness(found: dict[str, float]) -> float:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all its descendants, parents first."""
+    """Ids of a process and all its descendants, parents first."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -302,16 +302,16 @@ def _signal(folder: Path, number: int) -> None:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Let the shipped network learn on idle cores, in one folder that survives any kill."""
+    """Train the shipped network further on idle cores, in one folder that resumes after any kill."""
 
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--games", required=True, help="folder of shards of human games on 19x19")
 @click.option("--validation", required=True, help="shard of held-out human games")
-@click.option("--labels", multiple=True, help="folder of labels by the judge, made before")
+@click.option("--labels", multiple=True, help="folder of earlier labels by the judge; repeatable")
 @click.option("--teacher", required=True, help="network that evaluates positions during training")
-@click.option("--judge", required=True, help="stronger network that labels positions between trainings")
+@click.option("--judge", required=True, help="strong network that labels positions before training")
 def run(folder: Path, **given: Any) -> None:
     """Start learning in FOLDER, or resume it."""
     folder = folder.resolve()
@@ -330,14 +330,14 @@ def run(folder: Path, **given: Any) -> None:
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def pause(folder: Path) -> None:
-    """Stop all processes of the learner in FOLDER, to measure something else."""
+    """Pause all processes of the learner in FOLDER, to free the cores."""
     _signal(folder, signal.SIGSTOP)
 
 
 @main.command("continue")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def resume(folder: Path) -> None:
-    """Let a paused learner continue."""
+    """Continue the paused learner in FOLDER."""
     _signal(folder, signal.SIGCONT)
 
 

@@ -92,7 +92,7 @@ def test_the_words_of_a_side_add_up():
 def test_sides_that_are_the_same_are_said_to_be(tiny_network, words, is_said):
     options = ["--weights", str(tiny_network), "--visits", "2", "--size", "7", "--games", "1", "--opening-moves", "2"]
     result = CliRunner().invoke(command, ["--second", words, *options])
-    assert result.exit_code == 0 and ("the two sides are the same but for their names" in result.output) == is_said
+    assert result.exit_code == 0 and ("the two sides differ in their names alone" in result.output) == is_said
 
 
 @pytest.mark.parametrize("words", ["name=still random-symmetry=false", "name=mixed rollout-weight=0.5"])

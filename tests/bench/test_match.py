@@ -138,7 +138,7 @@ def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptibl
         os.kill(process.pid, signal.SIGINT)
         output, errors = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED, errors
-    assert "the same command goes on" in errors
+    assert "the same command resumes" in errors
     assert output.startswith("Random 1 (first) against Random 1 (second): 5x5")
     assert "Traceback" not in errors
     games = len((tmp_path / "games.jsonl").read_text().splitlines())
