@@ -13,10 +13,10 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 from engine.config import SearchOptions, SetupOptions
 from engine.go.rules import rules_from
 from engine.insight.review.games import Source, game_to_review, sources
-from engine.insight.review.judgement import KINDS, THRESHOLDS
-from engine.insight.review.review import Means, review_of
-from engine.insight.review.running import Running, Work, subject_of
-from engine.insight.review.writing import INDEX, Entry, Wanted, write_index, write_review
+from engine.insight.review.losses import KINDS, THRESHOLDS
+from engine.insight.review.review import AnalysisSettings, review_of
+from engine.insight.review.running import AnalysedGame, GameAnalyser, subject_of
+from engine.insight.review.writing import INDEX, IndexEntry, ReviewOutputs, write_index, write_review
 from engine.pictures.drawing import check_png
 from engine.system.executor import StopOnSignal
 from engine.system.files import alone_in
@@ -89,10 +89,10 @@ def review(
         if png:
             check_png()
         means_visits = VISITS if visits is None and not seconds else visits or 0
-        wanted = Wanted(as_json, svg, png, lines, katrain)
+        wanted = ReviewOutputs(as_json, svg, png, lines, katrain)
         player = player_from(ctx, config, values)
         names = "+".join(file.name.split(".")[0] for file in files_of(player.network))
-        means = Means(names, means_visits, seconds)
+        means = AnalysisSettings(names, means_visits, seconds)
         refused: list[str] = []
 
         def refuse(name: str, problem: str) -> None:
@@ -113,7 +113,7 @@ def review(
         startup.bar = show_bar
         with alone_in(out / KEPT):
             loaded = load_analysing(player.search, player.network, player.setup.device)
-            running = Running(loaded.analyses, player.search, means, loaded.at_once)
+            running = GameAnalyser(loaded.analyses, player.search, means, loaded.at_once)
             try:
                 is_finished = run.analyse(running, console)
             finally:
@@ -131,8 +131,8 @@ class Run:
     """All games of one command."""
 
     def __init__(
-        self, out: Path, found: list[Source], means: Means, wanted: Wanted, thresholds: tuple[float, ...] | None,
-        player: Player,
+        self, out: Path, found: list[Source], means: AnalysisSettings, wanted: ReviewOutputs,
+        thresholds: tuple[float, ...] | None, player: Player,
     ) -> None:  # fmt: skip
         """Ready to :meth:`analyse`.
 
@@ -143,10 +143,10 @@ class Run:
         self._out, self._found, self._means, self._wanted, self._thresholds = out, found, means, wanted, thresholds
         self._player = player
         self._fingerprint = identity(player.network, "")["sha256"] if player.network else ""
-        self._entries: list[Entry] = []
+        self._entries: list[IndexEntry] = []
         self._done = 0
 
-    def analyse(self, running: Running, console: Console) -> bool:
+    def analyse(self, running: GameAnalyser, console: Console) -> bool:
         """Analyse with a bar, and write each game once it is finished; returns whether all were."""
         total = sum(len(source.record.moves) + 1 for source in self._found)
         columns = (MofNCompleteColumn(), TextColumn("positions"), TimeElapsedColumn(), TimeRemainingColumn())
@@ -157,7 +157,7 @@ class Run:
                 self._done += 1
                 progress.update(task, completed=self._done)
 
-            def finish(work: Work) -> None:
+            def finish(work: AnalysedGame) -> None:
                 self._finish(work)
                 progress.update(task, completed=self._done)
                 if not console.is_terminal:
@@ -173,17 +173,17 @@ class Run:
         """The pages to open."""
         return [self._out / INDEX] if len(self._found) > 1 else [self._out / entry.page for entry in self._entries]
 
-    def _works(self) -> Iterator[Work]:
+    def _works(self) -> Iterator[AnalysedGame]:
         """The games, each replayed when its turn comes."""
         setup = self._player.setup
         for source in self._found:
             game = game_to_review(source.record, rules_from(setup.rules), setup.komi)
             subject = subject_of(game, self._means, self._fingerprint, self._player.search)
-            work = Work(source.name, game, self._out / KEPT, subject)
+            work = AnalysedGame(source.name, game, self._out / KEPT, subject)
             self._done += len(work.game.positions) - len(work.missing)
             yield work
 
-    def _finish(self, work: Work) -> None:
+    def _finish(self, work: AnalysedGame) -> None:
         """Write a game's review."""
         work.close()
         made = review_of(work.name, work.game, work.turns, self._means, self._thresholds)
