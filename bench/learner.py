@@ -62,17 +62,8 @@ MEASURED = {
     "reached/top1": "teacher_top1/19", "reached/policy_kl": "policy_kl/19",
 }  # fmt: skip
 """Metric in ``curve.csv`` -> its key in the report of ``keima evaluate``"""
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Data and networks of a learner; see the options of :func:`run`."""
-
-    games: str
-    validation: str
-    labels: tuple[str, ...]
-    teacher: str
-    judge: str
+CRITERIA = ("value_mse", "reached/policy_kl", "reached/value_difference")
+"""Metrics whose sum is lowest for the best candidate"""
 
 
 @dataclass(frozen=True)
@@ -97,8 +88,12 @@ class Phase:
 class Learner:
     """Runs the phases of one folder in order."""
 
-    def __init__(self, folder: Path, sources: Sources) -> None:
-        """Start in ``folder``, or resume there."""
+    def __init__(self, folder: Path, sources: dict[str, Any]) -> None:
+        """Start in ``folder``, or resume there.
+
+        Args:
+            sources: data and networks, by the options of :func:`run`.
+        """
         self.folder, self.sources = folder, sources
         self.shipped = str(find_network(DEFAULT))
 
@@ -124,8 +119,9 @@ class Learner:
             candidates[mean.stem] = mean
         for name, network in candidates.items():
             self._measure_if_missing(f"{number} {name}", str(network), here / f"{name}.json", number * STEPS)
-        best = min(candidates, key=lambda name: _badness(_measured(here / f"{name}.json")))
-        now, before = _measured(here / f"{best}.json"), _measured(self.folder / "held" / "default.json")
+        found = {name: _measured(here / f"{name}.json") for name in candidates}
+        best = min(candidates, key=lambda name: sum(found[name][key] for key in CRITERIA))
+        now, before = found[best], _measured(self.folder / "held" / "default.json")
         if all(now[key] < before[key] for key in ("value_mse", "reached/policy_kl")):
             self._arena(number, candidates[best])
 
@@ -149,14 +145,14 @@ class Learner:
                        "--positions", str(positions), *options, "--seed", str(1000 + number))  # fmt: skip
             yield Phase(f"reached-{size}", command, here / f"reached-{size}.done")
             yield self._labelling(f"labels-{size}", reached, here / f"labels-{size}", size, labelled, number, here)
-        shards = sorted(Path(self.sources.games).glob("*.npz.xz"))
+        shards = sorted(Path(self.sources["games"]).glob("*.npz.xz"))
         shard = shards[number % len(shards)]
         yield self._labelling("labels-human", shard, here / "labels-human", 19, HUMAN_LABELS, number, here, "200")
 
     def _labelling(
         self, name: str, source: Path, out: Path, size: int, positions: int, seed: int, here: Path, every: str = "1"
     ) -> Phase:
-        command = (*KEIMA, "data", "label", str(source), "--recorded", str(size), "--network", self.sources.judge,
+        command = (*KEIMA, "data", "label", str(source), "--recorded", str(size), "--network", self.sources["judge"],
                    "--out", str(out), "--positions", str(positions), "--every", every, "--seed", str(seed),
                    *RULES, *KOMI)  # fmt: skip
         return Phase(name, command, here / f"{name}.done")
@@ -164,21 +160,21 @@ class Learner:
     def _training(self, number: int) -> Phase:
         here = self._of_round(number)
         rounds = [self._of_round(other) for other in range(1, number + 1)]
-        command = [*KEIMA, "train", "dual", "--games", self.sources.games, "--out", str(here / "train"),
-                   "--start", self._start(number), "--teacher", self.sources.teacher, "--seed", str(number),
-                   "--validation", self.sources.validation, *TRAINING, *RULES, *KOMI]  # fmt: skip
+        command = [*KEIMA, "train", "dual", "--games", self.sources["games"], "--out", str(here / "train"),
+                   "--start", self._start(number), "--teacher", self.sources["teacher"], "--seed", str(number),
+                   "--validation", self.sources["validation"], *TRAINING, *RULES, *KOMI]  # fmt: skip
         for one in rounds[-REACHED_ROUNDS:]:
             command += ["--games", str(one / "reached-19")]
         for one in rounds:
             for name in ("labels-19", "labels-13", "labels-9", "labels-human"):
                 command += ["--labels", str(one / name)]
-        for path in self.sources.labels:
+        for path in self.sources["labels"]:
             command += ["--labels", path]
         return Phase("train", tuple(command), here / "train.done", ranks=PROCESSES)
 
     def _measure_if_missing(self, name: str, network: str, report: Path, steps: int) -> None:
         held = self.folder / "held" / "labels-19"
-        command = (*KEIMA, "evaluate", network, self.sources.validation, "--positions", "8000",
+        command = (*KEIMA, "evaluate", network, self.sources["validation"], "--positions", "8000",
                    "--labels", str(held / "labels-00000.npz.xz"), "--json")  # fmt: skip
         if report.exists():
             return
@@ -203,9 +199,8 @@ class Learner:
     def _run_all(self, phases: Sequence[Phase] | Iterator[Phase]) -> None:
         for phase in phases:
             while not phase.makes.exists():
-                if self._run(phase):
-                    continue
-                time.sleep(RETRY_S)
+                if not self._run(phase):
+                    time.sleep(RETRY_S)
 
     def _run(self, phase: Phase) -> bool:
         """Run a phase once; returns whether it succeeded."""
@@ -270,10 +265,6 @@ def _measured(report: Path) -> dict[str, float]:
     return {name: found[key] for name, key in MEASURED.items()}
 
 
-def _badness(found: dict[str, float]) -> float:
-    return found["value_mse"] + found["reached/policy_kl"] + found["reached/value_difference"]
-
-
 def _family(pid: int) -> list[int]:
     """Ids of a process and all its descendants, parents first."""
     children: dict[int, list[int]] = {}
@@ -317,12 +308,11 @@ def run(folder: Path, **given: Any) -> None:
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     os.nice(NICENESS)
-    sources = Sources(**{**given, "labels": tuple(given["labels"])})
     try:
         with alone_in(folder):
             open_manifest(folder / "learner.json", given)
             (folder / "pid").write_text(str(os.getpid()))
-            Learner(folder, sources).run()
+            Learner(folder, given).run()
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, point_of
-from engine.go.notation import color_word
+from engine.go.points import color_word
 from engine.go.rules import rules_named
 from engine.go.sgf import read_sgf, write_sgf
 from engine.records.archive import SHARD_FILE

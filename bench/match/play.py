@@ -22,7 +22,7 @@ from bench.match.gtp_client import START_S, EngineError, EngineRefused, EngineTi
 from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
-from engine.go.notation import color_letter, color_word
+from engine.go.points import color_letter, color_word
 from engine.go.rules import rules_named
 from engine.go.scoring import result_text
 from engine.play.clock import NO_CLOCK, TimeSettings

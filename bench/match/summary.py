@@ -80,7 +80,8 @@ class SequentialTest:
         """Log-likelihood ratio of all games, above 0 if they are likelier under the higher Elo difference."""
         counts = {POINTS[winner]: float(games) for winner, games in self._games.items() if games or winner != "draw"}
         counts = {points: games or UNSEEN for points, games in counts.items()}
-        low, high = (likeliest(counts, _score_of(elo)) for elo in (self.hypotheses.low, self.hypotheses.high))
+        scores = (1.0 / (1.0 + math.exp(-elo / ELO_SCALE)) for elo in (self.hypotheses.low, self.hypotheses.high))
+        low, high = (likeliest(counts, score) for score in scores)
         return sum(games * math.log(high[points] / low[points]) for points, games in counts.items())
 
 
@@ -103,11 +104,6 @@ def likeliest(counts: dict[float, float], score: float) -> dict[float, float]:
         slope = sum(share * (points - score) / (1.0 + t * (points - score)) for points, share in shares.items())
         left, right = (t, right) if slope > 0 else (left, t)
     return {points: share / (1.0 + t * (points - score)) for points, share in shares.items()}
-
-
-def _score_of(elo: float) -> float:
-    """Expected points of a game at an Elo difference."""
-    return 1.0 / (1.0 + math.exp(-elo / ELO_SCALE))
 
 
 def tally(records: Sequence[GameRecord]) -> dict[str, Any]:

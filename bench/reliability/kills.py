@@ -85,10 +85,6 @@ def _positions(out: Path, _: str) -> str:
     return "enough" if len(found) >= POSITIONS and len(set(found)) == len(found) else f"{len(found)}, {len(set(found))}"
 
 
-def _hashes(out: Path, _: str) -> dict[str, str]:
-    return {path.name: sha256_of(path) for path in sorted(out.rglob("*.*"))}
-
-
 @cache
 def _in_shard(path: Path) -> dict[int, tuple[bytes, int, int]]:
     """The games of a shard by number: moves, result, number of the sampled position."""
@@ -171,7 +167,8 @@ WORKS = {
     ),
     "build": Work(
         "keima data build {sgf} --out {out} --size 9 --games-per-shard 5",
-        lambda out: int((out / "manifest.json").exists()), _hashes, is_once=True,
+        lambda out: int((out / "manifest.json").exists()),
+        lambda out, _: {path.name: sha256_of(path) for path in sorted(out.rglob("*.*"))}, is_once=True,
     ),
     "match": Work(
         "keima match --first {engine} --second {engine} --size 5 --games 4 --sgf {out}", _lines, _numbers

@@ -18,7 +18,7 @@ from bench.reliability.campaign import Outcome, Part
 from bench.strength.endings import from_files, from_shard
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points, to_vertex
-from engine.go.notation import color_word
+from engine.go.points import color_word
 from engine.go.position import legal_moves
 from engine.go.rules import Rules
 from engine.go.sgf import read_sgf

@@ -27,7 +27,7 @@ from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import PlayOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
-from engine.go.notation import color_letter
+from engine.go.points import color_letter
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black, result_text
 from engine.play.clock import NO_CLOCK

@@ -30,7 +30,7 @@ from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import SearchOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, to_vertex
-from engine.go.notation import color_word
+from engine.go.points import color_word
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
 from engine.search.stoppers import SearchLimits

@@ -212,10 +212,10 @@ def test_what_is_no_opening(tmp_path, text):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("match.json", "no json", "not the record of such a folder"),
-        ("match.json", "[]", "not the record of such a folder"),
-        ("games.jsonl", "{}\n", "line 1 is no result"),
-        ("games.jsonl", "[1]\n", "line 1 is no result"),
+        ("match.json", "no json", "not a manifest of this command"),
+        ("match.json", "[]", "not a manifest of this command"),
+        ("games.jsonl", "{}\n", "line 1 is not a result"),
+        ("games.jsonl", "[1]\n", "line 1 is not a result"),
     ],
 )
 def test_a_damaged_folder_is_named(tmp_path, name, text, message):

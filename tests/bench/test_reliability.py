@@ -97,7 +97,7 @@ def test_folders_of_other_campaigns_and_damaged_lines_are_refused(tmp_path):
     assert refused().startswith("| Legal positions")  # nothing was run
     assert "quick False, not True; choose another folder" in refused("--quick")
     (tmp_path / "counts.jsonl").write_text("[]\n")
-    assert "counts.jsonl: line 1 is no finished case" in refused()
+    assert "counts.jsonl: line 1 is not a finished case" in refused()
     (tmp_path / "campaign.json").write_text(json.dumps({"quick": False, "games": None, "weights": DEFAULT}))
     assert "runner None, not pytest" in refused()
 

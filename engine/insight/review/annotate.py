@@ -19,7 +19,7 @@ import json
 
 from engine import __version__
 from engine.go.geometry import BLACK, PASS, other, to_sgf, to_vertex
-from engine.go.notation import color_letter
+from engine.go.points import color_letter
 from engine.go.sgf_tree import Node, SgfTree, raw
 from engine.insight.review.games import MARK
 from engine.insight.review.losses import KINDS, Move

@@ -17,7 +17,7 @@ with a 95% interval from the noise of the searches.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from engine.go.geometry import BLACK, WHITE, index_of
@@ -141,15 +141,13 @@ def move_losses(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: 
     """
     unit = unit_of(turns)
     scale = noise_scale(turns[handicap_moves:], played[handicap_moves:], size)
-    moves = [
-        _move_loss(n + 1, color, point, (turns[n], turns[n + 1]), size, unit, scale, thresholds or THRESHOLDS[unit])
+    used = thresholds or THRESHOLDS[unit]
+    return [
+        _move_loss(
+            n + 1, color, point, (turns[n], turns[n + 1]), size, unit, scale, used if n >= handicap_moves else None
+        )
         for n, (color, point) in enumerate(played)
     ]
-    stones = [
-        replace(move, loss=None, noise=0.0, course=None, winrate_loss=None, kind=None)
-        for move in moves[:handicap_moves]
-    ]
-    return stones + moves[handicap_moves:]
 
 
 def drift_of(moves: Sequence[Move]) -> float:
@@ -171,9 +169,9 @@ def noise_scale(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: 
     return (USUAL_WEIGHT * USUAL_NOISE + len(seen) * own) / (USUAL_WEIGHT + len(seen))
 
 
-def _move_loss(number: int, color: int, point: int, around: tuple[Turn, Turn], size: int, unit: str, scale: float,
-            thresholds: Sequence[float]) -> Move:  # fmt: skip
-    """One move, by the positions before and after it."""
+def _move_loss(number: int, color: int, point: int, around: Sequence[Turn], size: int, unit: str, scale: float,
+               thresholds: Sequence[float] | None) -> Move:  # fmt: skip
+    """One move, by the positions before and after it; without ``thresholds`` its loss is unknown."""
     before, after = around
     order = [candidate.point for candidate in before.moves]
     # The played move is kept after the candidates, even if it is not among the best.
@@ -181,7 +179,7 @@ def _move_loss(number: int, color: int, point: int, around: tuple[Turn, Turn], s
     policy_rank, prior = _by_policy(before, point, size)
     loss = course = winrate_loss = kind = None
     noise = 0.0
-    if _compares(before, after, color):
+    if thresholds is not None and _compares(before, after, color):
         sign = 1.0 if color == BLACK else -1.0
         best, is_first = before.moves[0], rank == 1
         # Rounded before the kind is chosen, so that the kind agrees with the reported loss.

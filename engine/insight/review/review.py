@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.go.geometry import BLACK, WHITE, to_vertex
-from engine.go.notation import color_word
+from engine.go.points import color_word
 from engine.insight.review.games import GameToReview
 from engine.insight.review.losses import (
     KINDS,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from engine import __version__
 from engine.go.geometry import BLACK, PASS, WHITE, index_of, to_sgf
-from engine.go.notation import color_letter
+from engine.go.points import color_letter
 from engine.go.sgf_tree import SgfTree
 from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
 from engine.insight.review.annotate import annotate
