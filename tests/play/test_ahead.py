@@ -41,6 +41,11 @@ def test_play_compiles_nothing_that_was_not_compiled_ahead(name, encoder):
     assert played.stdout.strip().splitlines()[-1] == "[]", "python -m tests.play.warm_game writes the record anew"
 
 
+def test_helpers_compile_what_the_first_move_waits_for_first():
+    assert tuple(ahead.KERNELS) == ahead.FIRST + ahead.LATER
+    assert not any("rollout" in name for name in ahead.FIRST), "compiling them takes as long as all of the first move"
+
+
 def test_a_struct_that_the_record_names_has_its_name_alone():
     named = set(re.findall(r"\b[A-Z]\w+", ahead.RECORD.read_text())) & ahead._structs().keys()
     modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("engine.")]
