@@ -69,7 +69,7 @@ def _kind_and_numbers(settings: TimeSettings) -> tuple[str, list[float]]:
     for kind, (clock, numbers) in kinds.items():
         if clock == settings and settings.is_limited:
             return kind, list(numbers)
-    raise ValueError(f"{settings} is no kind of clock, expected one of {', '.join(kinds)}")
+    raise ValueError(f"{settings}: expected a clock of one of the kinds {', '.join(kinds)}")
 
 
 class Dialect(enum.Enum):
@@ -124,7 +124,7 @@ class PlayerClock:
         settings, (kind, numbers) = self.settings, _kind_and_numbers(self.settings)
         main_s, period_s, stones = settings.main_s, settings.period_s, settings.stones
         if kind == "fischer-capped" and self.dialect is not Dialect.KATA:
-            raise ValueError(f"{self.dialect.value} cannot tell {kind} time")
+            raise ValueError(f"{self.dialect.value} does not support {kind} time")
         if self.dialect is not Dialect.GTP:
             return " ".join([self.dialect.value, kind, *(f"{number:.10g}" for number in numbers)])
         if kind == "fischer":

@@ -4,7 +4,7 @@ The engine plays both sides with networks whose evaluations take 1, 50 and 400 m
 ``-n`` other games, too) load the processors. Time is measured from a command to its answer. Time that the hypervisor
 took from the machine meanwhile (``steal`` of /proc/stat) is recorded, since no engine can account for it.
 
-Sources: as of :mod:`engine.play.clock`.
+Sources: see :mod:`engine.play.clock`.
 """
 
 from itertools import product
@@ -45,10 +45,10 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "absolute, not told": Kind(absolute(15.0), Dialect.GTP, tells_left=False),
+    "absolute, without time_left": Kind(absolute(15.0), Dialect.GTP, tells_left=False),
     "absolute": Kind(absolute(15.0), Dialect.KATA),
     "Canadian": Kind(canadian(4.0, 6.0, 5), Dialect.GTP),
-    "Canadian of KGS, not told": Kind(canadian(0.0, 6.0, 5), Dialect.KGS, tells_left=False),
+    "Canadian of KGS, without time_left": Kind(canadian(0.0, 6.0, 5), Dialect.KGS, tells_left=False),
     "byo-yomi of KGS": Kind(byoyomi(4.0, 2.0, 3), Dialect.KGS),
     "byo-yomi": Kind(byoyomi(0.0, 1.0, 3), Dialect.KATA),
     "Fischer": Kind(fischer(5.0, 0.5), Dialect.KATA),

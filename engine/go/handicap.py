@@ -29,11 +29,6 @@ def star_points(size: int) -> list[tuple[int, int]]:
     return places if size >= 13 else places[:4] + places[8:]
 
 
-def most_fixed_handicap(size: int) -> int:
-    """Largest fixed handicap on a board (GTP 2, section 4.1.1); 0 = there is none."""
-    return len(handicap_places(size))
-
-
 def fixed_handicap_points(size: int, count: int) -> list[int]:
     """Points of the fixed handicap, in the order of GTP 2 (section 4.1.1).
 
@@ -55,7 +50,7 @@ def free_handicap_points(size: int, count: int) -> list[int]:
     """
     if not 2 <= count < size * size:
         raise ValueError("invalid number of stones")
-    most = min(count, most_fixed_handicap(size))
+    most = min(count, len(handicap_places(size)))
     points = fixed_handicap_points(size, most) if most else []
     all_points = (padded(row, column, size) for row in range(size) for column in range(size))
     open_points = [point for point in all_points if point not in points]

@@ -53,7 +53,7 @@ SHORT_FORM = re.compile(
 """A part of KataGo's short form of rules in SGF, ``koPOSITIONALscoreAREAtaxNONEsui1``; groups are keys of its JSON.
 Source: KataGo, cpp/game/rules.cpp"""
 CUSTOM = "custom"
-"""Name of rules that are no named rule set"""
+"""Name of rules that are not one of ``RULE_SETS``"""
 
 
 @dataclass(frozen=True)
@@ -139,23 +139,24 @@ def rules_named(name: str) -> Rules:
 
 
 def rules_from(text: str) -> Rules:
-    """Rules by name, as KataGo's JSON object, or in its short form; flags that these leave out are Tromp-Taylor's, but
-    for points in seki, which territory scoring does not count.
+    """Parse rules: a name, KataGo's JSON object or its short form.
+
+    Missing flags are Tromp-Taylor's, except that the tax of territory scoring is "seki".
 
     Raises:
-        ValueError: no such rules, or a key or value that is none; one line.
+        ValueError: unknown rules, or an invalid key or value; one line.
     """
     if not text.lstrip().startswith("{"):
         return rules_of_short_form(text) if SHORT_FORM.match(text.lstrip()) else rules_named(text)
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"rules are no JSON object ({error})") from error
+        raise ValueError(f"rules are not a JSON object ({error})") from error
     return _of_flags(given)
 
 
 def _of_flags(given: dict[str, Any]) -> Rules:
-    """Rules of KataGo's keys and values, by :func:`rules_from`'s defaults."""
+    """Rules from KataGo's keys and values, with the defaults of :func:`rules_from`."""
     flags: dict[str, Any] = {}
     for key, value in given.items():
         flags |= _flag(key, value)

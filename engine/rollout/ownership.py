@@ -68,7 +68,7 @@ def average_ownership(source, scratch, policy, count, state, out):
     fill_items(out, 0.0)
     for game in range(count):
         copy_board(scratch, source)
-        color = _beginner(game, count)
+        color = BLACK if 2 * game < count else WHITE
         if policy is None:
             play_out(scratch, color, state, 3 * area)
         else:
@@ -76,12 +76,6 @@ def average_ownership(source, scratch, policy, count, state, out):
         _add_owners(scratch, out)
     for i in range(area):
         out[i] /= count
-
-
-@kernel
-def _beginner(game, count):
-    """Colour that moves first in a rollout, by its number from 0."""
-    return BLACK if 2 * game < count else WHITE
 
 
 @kernel

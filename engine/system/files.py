@@ -179,7 +179,7 @@ def _unpacked(packed: bytes, limit: int) -> bytearray:
             if len(held) > limit:
                 raise ValueError(f"more than {limit:,} bytes once unpacked")
     if unpacker.unused_data or at < len(packed):
-        raise ValueError("more data behind its end")
+        raise ValueError("more data after its end")
     return held
 
 

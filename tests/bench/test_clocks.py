@@ -90,7 +90,7 @@ def test_a_clock_of_no_known_kind_is_refused(odd):
 def test_capped_fischer_time_is_told_in_full_or_not_at_all(control, words):
     assert PlayerClock(control, Dialect.KATA).settings_command() == f"kata-time_settings {words}"
     for dialect in (Dialect.GTP, Dialect.KGS):
-        with pytest.raises(ValueError, match=f"{dialect.value} cannot tell fischer-capped time"):
+        with pytest.raises(ValueError, match=f"{dialect.value} does not support fischer-capped time"):
             PlayerClock(control, dialect).settings_command()
 
 

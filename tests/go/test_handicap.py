@@ -6,7 +6,7 @@ import pytest
 
 from engine.go.game import Game
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, PASS, WHITE, from_vertex, point_at, to_vertex
-from engine.go.handicap import fixed_handicap_points, free_handicap_points, most_fixed_handicap, star_points
+from engine.go.handicap import fixed_handicap_points, free_handicap_points, handicap_places, star_points
 from engine.go.position import META_HANDICAP
 from engine.go.rules import RULE_SETS
 
@@ -203,7 +203,7 @@ def test_fixed_handicap_agrees_with_gnu_go(gnugo):
 def test_stones_of_a_fixed_handicap_stand_on_star_points(size):
     """But for the middles of the sides on small boards, which are not marked."""
     stars = {int(point_at(row, column, size)) for row, column in star_points(size)}
-    most = most_fixed_handicap(size)
+    most = len(handicap_places(size))
     if not most:
         assert not stars
         return

@@ -219,6 +219,6 @@ def lz_value(turn: Turn, size: int) -> str:
         told = f"move {to_vertex(move.point, size)} visits {move.visits} winrate {round(10_000 * rate(move, sign))}"
         lead = "" if move.lead_black is None else f" scoreMean {sign * move.lead_black + 0.0:.2f}"
         line = " ".join(to_vertex(point, size) for point in move.line[:LIZZIE_LINE])
-        # LizGoban takes what stands before the last "info".
+        # LizGoban reads moves up to the last "info".
         moves += f"{told} prior {round(10_000 * move.prior)}{lead} pv {line} info "
     return f"{' '.join(first)}\n{moves}"
