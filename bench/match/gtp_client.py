@@ -63,7 +63,7 @@ class EngineRefused(Exception):
 class GtpClient:
     """A GTP engine as a child process.
 
-    Threads: one caller at a time; ``kill`` from any thread.
+    Threads: one caller at a time; any may call ``kill`` and set ``stopped``.
     """
 
     def __init__(self, command: str | Sequence[str], folder: Path | None = None, **variables: str) -> None:
@@ -84,6 +84,8 @@ class GtpClient:
         """seconds from the latest command to its answer"""
         self.stray_lines = 0
         """lines on standard output that belonged to no answer"""
+        self.stopped = threading.Event()
+        """set by another thread, it kills the engine as soon as an answer is awaited"""
         self._ids = itertools.count(1)
         self._lines: queue.Queue[str] = queue.Queue(UNREAD_LINES)
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
@@ -239,6 +241,9 @@ class GtpClient:
     def _next_line(self, deadline: float) -> str:
         """The next line of standard output; ``deadline`` is a time of the performance counter."""
         while True:
+            if self.stopped.is_set():
+                self.kill()
+                raise EngineDied("stopped")
             has_ended = not self._readers[0].is_alive()  # before the queue: its last line may come in between
             try:
                 line = self._lines.get(timeout=min(POLL_S, max(deadline - time.perf_counter(), 0.001)))

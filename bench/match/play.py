@@ -28,7 +28,6 @@ from engine.go.scoring import result_text
 from engine.play.clock import NO_CLOCK, TimeSettings
 from engine.system.executor import Done, Files
 
-POLL_S = 0.2
 REFEREE = 0
 """Key of the referee among the engines of a game; the players' keys are their colours"""
 SCORE = re.compile(r"([BW])\+(\d+(?:\.\d+)?)")
@@ -388,12 +387,11 @@ class MatchWorker:
         """
         engines = self._free.get_nowait()
         try:
-            with engines.killed_when(stopped):
-                for number in numbers:
-                    record = self._play(number, engines)
-                    if stopped.is_set():
-                        return
-                    yield [number], record_line(record).encode()
+            for number in numbers:
+                record = self._play(number, engines, stopped)
+                if stopped.is_set():
+                    return
+                yield [number], record_line(record).encode()
         except (MatchError, EngineError):
             # A stopped game's engines are killed, which raises here too.
             if not stopped.is_set():
@@ -401,11 +399,11 @@ class MatchWorker:
         finally:
             self._free.put(engines)
 
-    def _play(self, number: int, engines: "_Engines") -> GameRecord:
+    def _play(self, number: int, engines: "_Engines", stopped: threading.Event) -> GameRecord:
         """Play one game; the first engine is Black in odd ones, and White in all handicap games."""
         match = self._match
-        first, second = (engines.running(role) for role in ROLES)
-        referee = engines.running("referee") if match.referee else None
+        first, second = (engines.running(role, stopped) for role in ROLES)
+        referee = engines.running("referee", stopped) if match.referee else None
         is_black = number % 2 == 1 and not match.settings.handicap
         names = {
             role: name or _name_of(engine, match.settings.patience_s)
@@ -427,53 +425,28 @@ class _Engines:
         self._commands = {"first": match.first, "second": match.second, "referee": match.referee or ""}
         self._patience_s = match.settings.patience_s
         self._started: dict[str, GtpClient] = {}
-        self._lock, self._is_killed = threading.Lock(), False
 
-    def running(self, role: str) -> GtpClient:
+    def running(self, role: str, stopped: threading.Event) -> GtpClient:
         """The engine of a role, started if it is not running. It has answered a command, so it is ready.
 
+        Args:
+            stopped: kills the engine when it is set while the engine is asked, also in the middle of a move.
         Raises:
-            MatchError: the engines were killed.
             EngineError: the engine does not start, which stops the match; no game is lost by it.
         """
         patience_s, engine = self._patience_s, self._started.get(role)
         if engine is not None and engine.is_alive:
+            engine.stopped = stopped
             # An engine that exited after the last game is restarted, and loses nothing.
             with suppress(EngineError):
                 _greet(engine, patience_s)
                 return engine
-        with self._lock:
-            if self._is_killed:
-                raise MatchError("stopped")
-            if engine is not None:
-                engine.kill()
-            self._started[role] = engine = GtpClient(self._commands[role])
+        if engine is not None:
+            engine.kill()
+        self._started[role] = engine = GtpClient(self._commands[role])
+        engine.stopped = stopped
         _greet(engine, max(START_S, patience_s))
         return engine
-
-    @contextmanager
-    def killed_when(self, stopped: threading.Event) -> Iterator[None]:
-        """Kill the engines when ``stopped`` is set, so that a game stops in the middle of a move."""
-        over = threading.Event()
-
-        def watch() -> None:
-            while not over.wait(POLL_S):
-                if stopped.is_set():
-                    self._kill()
-                    return
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-
-    def _kill(self) -> None:
-        with self._lock:
-            self._is_killed = True
-            for engine in self._started.values():
-                engine.kill()
 
     def close(self) -> None:
         """End the engines."""

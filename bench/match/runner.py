@@ -11,12 +11,14 @@ from rich.progress import Progress
 
 from bench.match.folder import ROLES, GameRecord, MatchFolder, read_record
 from bench.match.gtp_client import EngineError
-from bench.match.play import POLL_S, MatchError
+from bench.match.play import MatchError
 from bench.match.summary import Hypotheses, SequentialTest, render, summarise, to_json
 from engine.system.executor import Done, Executor, Job
 from engine.system.files import written_whole
 from gtp.cli.arguments import NewFile
 from gtp.cli.terminal import INTERRUPTED, progress_bar, say
+
+POLL_S = 0.2
 
 
 class Scoreboard:

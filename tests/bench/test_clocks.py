@@ -1,4 +1,4 @@
-"""The clocks of a match: read, kept, and told to engines that know only some of them."""
+"""Clocks of a match: parsing, remaining time, and GTP commands for engines that support only some kinds."""
 
 import pytest
 from hypothesis import given
@@ -124,13 +124,13 @@ def test_no_time_control(text):
 
 
 class PlainEngine:
-    """What an engine that knows only GTP's own commands believes about its time."""
+    """The remaining time as an engine with GTP's own commands alone computes it."""
 
     def __init__(self, words):
         self.main_s, self.period_s, self.stones = (float(word) for word in words.split()[1:])
 
     def most_s(self, told):
-        """Seconds that it may take for a move by that belief."""
+        """Seconds for a move by that engine's computation."""
         seconds, stones = (float(word) for word in told.split())
         if stones > 0:
             return seconds / stones

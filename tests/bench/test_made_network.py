@@ -1,4 +1,4 @@
-"""The network made to order, and the two parts of the campaign that play with it."""
+"""The fake network with configurable faults, and the two parts of the campaign that use it."""
 
 import pytest
 import torch

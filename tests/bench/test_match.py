@@ -1,4 +1,4 @@
-"""The command: whole matches between processes, files, going on after a stop, and one clear line for every mistake."""
+"""keima match: whole matches between processes, files, resuming, and errors of one line."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Regression suites: how they are read, what counts as passed, and engines that fail."""
+"""Regression suites: parsing, outcomes of tests, and engines that fail."""
 
 import json
 import sys

@@ -47,7 +47,7 @@ def test_a_draw_is_half_a_win_and_a_game_without_result_none():
 
 
 def test_a_repeated_game_counts_once():
-    """Players that draw nothing repeat their games, and an interval of 20 that are two would be of two."""
+    """Deterministic players repeat their games: 20 games of which two differ give the interval of two games."""
     records = [replace(RECORDS[k % 2], game=k + 1) for k in range(20)] + [replace(RECORDS[2], game=21)]
     figures = tally(records)
     assert (figures["games"], figures["different"]) == (21, 3)

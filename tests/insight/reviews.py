@@ -1,4 +1,4 @@
-"""Hand-made figures of games, for tests of what is made of them."""
+"""Hand-made analyses of games, for tests of reviews."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What moves cost: drift, noise, kinds, phases, accuracy, on games whose figures are made by hand."""
+"""Losses of moves: drift, noise, kinds, phases, accuracy, on hand-made analyses."""
 
 import math
 from dataclasses import replace

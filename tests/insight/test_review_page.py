@@ -1,4 +1,4 @@
-"""The page: nothing from outside, nothing that breaks out of it, and the numbers that the review has."""
+"""The page: no external resources, escaped texts, and the review's numbers."""
 
 import json
 import re

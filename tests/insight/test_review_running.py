@@ -1,4 +1,4 @@
-"""Reviews on their way: which games are found, what is analysed, and that a killed review goes on."""
+"""Analysis of games for reviews: sources, turns analysed, resuming after a kill."""
 
 import threading
 
@@ -37,7 +37,7 @@ def work(folder, data, name="game"):
 
 
 def run(analyses, works):
-    """Analyse games; their names in the order in which they ended, and how many positions were analysed."""
+    """Analyse games; returns their names in the order in which they ended, and the number of analysed positions."""
     ended, turns = [], []
     running = GameAnalyser(analyses, OPTIONS, MEANS, 2)
     assert running.run(iter(works), lambda: turns.append(1), ended.append)

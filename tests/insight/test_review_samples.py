@@ -1,4 +1,4 @@
-"""Reviews of real and odd records, with figures that are made up: nothing crashes, nothing is lost."""
+"""Reviews of real and unusual records with made-up analyses: no crash, no loss of data."""
 
 import random
 import zipfile

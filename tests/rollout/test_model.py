@@ -1,4 +1,4 @@
-"""Pattern policies on disk: read as written, refused in one line when damaged, and made into tables."""
+"""Files of pattern policies: round trip, damaged files refused in one line, tables."""
 
 import json
 

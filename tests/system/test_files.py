@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and unpacked no further than sound ones ever are."""
+"""Files: atomic writing, and limits on the unpacked size."""
 
 import io
 import lzma

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, and when they are thrown away."""
+"""The cache of compiled kernels: its folder, and deletion of unused files."""
 
 import ast
 import errno

@@ -1,4 +1,4 @@
-"""Folders of runs: what is done is kept once, whatever a kill leaves; settings stay the same; lines grow."""
+"""Folders of runs: finished items are stored once, also after a kill; settings must not change; lines are appended."""
 
 import json
 
