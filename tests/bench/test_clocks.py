@@ -74,7 +74,7 @@ def test_time_controls_are_read(text, expected, kind):
     ],
 )
 def test_a_clock_of_no_known_kind_is_refused(odd):
-    with pytest.raises(ValueError, match="no kind of clock"):
+    with pytest.raises(ValueError, match="expected a clock of one of the kinds"):
         kind_of(odd)
 
 

@@ -71,7 +71,7 @@ def test_vertices_follow_the_protocol():
     ["", "A0", "A10", "K1", "Z99", "A", "5", "A-1", "A1.5", "A 1", "AA1", "A١", "passs", "\u00e41", "A001"],
 )
 def test_what_is_no_vertex_is_refused_by_name(text):
-    with pytest.raises(ValueError, match="no vertex of a 9x9 board"):
+    with pytest.raises(ValueError, match="is not a vertex of a 9x9 board"):
         from_vertex(text, 9)
 
 
