@@ -1,11 +1,11 @@
-"""A network that learns on idle cores, round after round, with no one looking after it: ``python -m bench.learner``.
+"""``python -m bench.learner``: trains the shipped network further on idle cores, in rounds without end.
 
-One folder holds everything. A round lets the network reach positions by its own searches, lets the judge (a strong
-network) label some of them, trains with the teacher (a fast network) evaluating the other positions, and measures the
-result on held-out positions; a network that is better on these plays against the shipped one in the arena. Every phase
-is a command that resumes by itself, so the learner may be killed at any moment: the next start continues where it was.
+A round (1) collects positions from searches of the current network, (2) labels some of them by the judge, a strong
+network, (3) trains, the teacher, a fast network, evaluating the other positions, (4) evaluates the result on held-out
+positions, and (5) if it is better there, matches it against the shipped network in the arena. Every phase is a command
+that resumes, so the learner may be killed at any time; the next start resumes in the same folder.
 
-Linux only: a pause stops the processes by SIGSTOP, and children die with their parent.
+Linux only: a pause is SIGSTOP, and child processes are killed with their parent.
 """
 
 import csv
@@ -33,14 +33,14 @@ KEIMA = (sys.executable, "-m", "gtp.cli")
 NICENESS = 19
 POLL_S, RETRY_S = 5.0, 60.0
 PROCESSES = 2
-"""of training: one torch thread each, since the fast path of training takes one"""
+"""Processes of training, with one torch thread each, since the fast path of training is single-threaded"""
 REACHED_ROUNDS = 8
-"""newest rounds whose reached positions are trained on; labels of all rounds are"""
+"""Training uses the reached positions of this many latest rounds, and the labels of all rounds"""
 
 RULES = ("--rules", "chinese=4", "--rules", "tromp-taylor=4", "--rules", "japanese=2")
 KOMI = ("--komi", "usual=5", "--komi", "5.5..9.5=4", "--komi=-5..20=1")
-# (board size, positions a round, labelled by the judge, options): on 19x19 few of each of many games, and the teacher
-# evaluates the others; on the small boards, which only have to be kept, the judge labels all of them.
+# (board size, positions a round, positions labelled by the judge, options). On 19x19 few positions of each of many
+# games, most of them for the teacher; on small boards, whose strength only has to be kept, the judge labels all.
 REACHED = (
     (19, 24_000, 8_000, ("--full-share", "0.05", "--komi", "7.5")),
     (13, 8_000, 8_000, ("--full-share", "0.08", "--komi", "7.5")),
@@ -56,23 +56,14 @@ TRAINING = (
     "--validate-every", "1000000", "--steps", str(STEPS),
 )  # fmt: skip
 MEAN_SHARES = (0.3, 0.6)
-"""of the shipped network in the means that are measured beside the trained one"""
+"""Weights of the shipped network in the weighted means with the trained one, which are evaluated too"""
 MEASURED = {
     "value_mse": "value_mse", "top1": "top1", "reached/value_difference": "value_mse/19",
     "reached/top1": "teacher_top1/19", "reached/policy_kl": "policy_kl/19",
 }  # fmt: skip
-"""Metrics of a network, and their names in the report of ``keima evaluate``"""
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What a learner learns from; see the options of :func:`main`."""
-
-    games: str
-    validation: str
-    labels: tuple[str, ...]
-    teacher: str
-    judge: str
+"""Metric in ``curve.csv`` -> its key in the report of ``keima evaluate``"""
+CRITERIA = ("value_mse", "reached/policy_kl", "reached/value_difference")
+"""Metrics whose sum is lowest for the best candidate"""
 
 
 @dataclass(frozen=True)
@@ -81,10 +72,10 @@ class Phase:
 
     Attributes:
         name: unique in its round.
-        command: that resumes when it is run again.
-        makes: the file that it writes at its end, or that its standard output becomes.
-        is_printed: whether ``makes`` is its standard output.
-        ranks: processes that run it together, as torchrun would start them.
+        command: a command that resumes when it is run again.
+        makes: file that exists once the phase is finished.
+        is_printed: whether ``makes`` is the command's standard output.
+        ranks: processes of distributed training.
     """
 
     name: str
@@ -95,10 +86,14 @@ class Phase:
 
 
 class Learner:
-    """The phases of one folder, in order."""
+    """Runs the phases of one folder in order."""
 
-    def __init__(self, folder: Path, sources: Sources) -> None:
-        """Begin or continue in ``folder``."""
+    def __init__(self, folder: Path, sources: dict[str, Any]) -> None:
+        """Start in ``folder``, or resume there.
+
+        Args:
+            sources: data and networks, by the options of :func:`run`.
+        """
         self.folder, self.sources = folder, sources
         self.shipped = str(find_network(DEFAULT))
 
@@ -124,13 +119,14 @@ class Learner:
             candidates[mean.stem] = mean
         for name, network in candidates.items():
             self._measure_if_missing(f"{number} {name}", str(network), here / f"{name}.json", number * STEPS)
-        best = min(candidates, key=lambda name: _badness(_measured(here / f"{name}.json")))
-        now, before = _measured(here / f"{best}.json"), _measured(self.folder / "held" / "default.json")
+        found = {name: _measured(here / f"{name}.json") for name in candidates}
+        best = min(candidates, key=lambda name: sum(found[name][key] for key in CRITERIA))
+        now, before = found[best], _measured(self.folder / "held" / "default.json")
         if all(now[key] < before[key] for key in ("value_mse", "reached/policy_kl")):
             self._arena(number, candidates[best])
 
     def _held_out(self) -> list[Phase]:
-        """Held-out positions, each of hundreds of games: reached by the shipped network's searches, and of people."""
+        """Held-out positions from searches of the shipped network, and their labels."""
         held = self.folder / "held"
         reached, labels = held / "reached-19", held / "labels-19"
         return [
@@ -141,7 +137,7 @@ class Learner:
         ]  # fmt: skip
 
     def _data(self, number: int) -> Iterator[Phase]:
-        """Positions that the network of the round before reaches, and what the judge says of some."""
+        """Positions from searches of the last round's network, and labels of some of them and of human games."""
         here, network = self._of_round(number), self._start(number)
         for size, positions, labelled, options in REACHED:
             reached = here / f"reached-{size}"
@@ -149,14 +145,14 @@ class Learner:
                        "--positions", str(positions), *options, "--seed", str(1000 + number))  # fmt: skip
             yield Phase(f"reached-{size}", command, here / f"reached-{size}.done")
             yield self._labelling(f"labels-{size}", reached, here / f"labels-{size}", size, labelled, number, here)
-        shards = sorted(Path(self.sources.games).glob("*.npz.xz"))
+        shards = sorted(Path(self.sources["games"]).glob("*.npz.xz"))
         shard = shards[number % len(shards)]
         yield self._labelling("labels-human", shard, here / "labels-human", 19, HUMAN_LABELS, number, here, "200")
 
     def _labelling(
         self, name: str, source: Path, out: Path, size: int, positions: int, seed: int, here: Path, every: str = "1"
     ) -> Phase:
-        command = (*KEIMA, "data", "label", str(source), "--recorded", str(size), "--network", self.sources.judge,
+        command = (*KEIMA, "data", "label", str(source), "--recorded", str(size), "--network", self.sources["judge"],
                    "--out", str(out), "--positions", str(positions), "--every", every, "--seed", str(seed),
                    *RULES, *KOMI)  # fmt: skip
         return Phase(name, command, here / f"{name}.done")
@@ -164,21 +160,21 @@ class Learner:
     def _training(self, number: int) -> Phase:
         here = self._of_round(number)
         rounds = [self._of_round(other) for other in range(1, number + 1)]
-        command = [*KEIMA, "train", "dual", "--games", self.sources.games, "--out", str(here / "train"),
-                   "--start", self._start(number), "--teacher", self.sources.teacher, "--seed", str(number),
-                   "--validation", self.sources.validation, *TRAINING, *RULES, *KOMI]  # fmt: skip
+        command = [*KEIMA, "train", "dual", "--games", self.sources["games"], "--out", str(here / "train"),
+                   "--start", self._start(number), "--teacher", self.sources["teacher"], "--seed", str(number),
+                   "--validation", self.sources["validation"], *TRAINING, *RULES, *KOMI]  # fmt: skip
         for one in rounds[-REACHED_ROUNDS:]:
             command += ["--games", str(one / "reached-19")]
         for one in rounds:
             for name in ("labels-19", "labels-13", "labels-9", "labels-human"):
                 command += ["--labels", str(one / name)]
-        for path in self.sources.labels:
+        for path in self.sources["labels"]:
             command += ["--labels", path]
         return Phase("train", tuple(command), here / "train.done", ranks=PROCESSES)
 
     def _measure_if_missing(self, name: str, network: str, report: Path, steps: int) -> None:
         held = self.folder / "held" / "labels-19"
-        command = (*KEIMA, "evaluate", network, self.sources.validation, "--positions", "8000",
+        command = (*KEIMA, "evaluate", network, self.sources["validation"], "--positions", "8000",
                    "--labels", str(held / "labels-00000.npz.xz"), "--json")  # fmt: skip
         if report.exists():
             return
@@ -203,12 +199,11 @@ class Learner:
     def _run_all(self, phases: Sequence[Phase] | Iterator[Phase]) -> None:
         for phase in phases:
             while not phase.makes.exists():
-                if self._run(phase):
-                    continue
-                time.sleep(RETRY_S)
+                if not self._run(phase):
+                    time.sleep(RETRY_S)
 
     def _run(self, phase: Phase) -> bool:
-        """Run a phase once; whether it ended well."""
+        """Run a phase once; returns whether it succeeded."""
         begun, last = time.time(), time.monotonic()
         spent = 0.0
         partial = phase.makes.with_name(phase.makes.name + ".partial")
@@ -216,12 +211,12 @@ class Learner:
         children = self._start_all(phase, partial)
         while any(child.poll() is None for child in children):
             if any(child.poll() for child in children):
-                # One rank has failed: the others would wait for it.
+                # The other ranks would wait for the failed one.
                 for child in children:
                     child.kill()
             time.sleep(POLL_S)
             now = time.monotonic()
-            # An interval far longer than asked for was a pause.
+            # A far longer interval was a pause.
             spent, last = spent + min(now - last, 2 * POLL_S), now
         status = next((child.returncode for child in children if child.returncode), 0)
         line = {"phase": phase.name, "makes": str(phase.makes.relative_to(self.folder)), "begun": round(begun),
@@ -237,7 +232,7 @@ class Learner:
         return True
 
     def _start_all(self, phase: Phase, partial: Path) -> "list[subprocess.Popen[bytes]]":
-        """Start the processes of a phase. torchrun is not used: what it starts would outlive a kill -9."""
+        """Start the processes of a phase; torchrun's would survive a kill -9 of this process."""
         log, printed = self.folder / "log.txt", partial if phase.is_printed else None
         if phase.ranks == 1:
             return [start_child(list(phase.command), None, log, printed)]
@@ -260,7 +255,7 @@ class Learner:
         return self.folder / "rounds" / f"{number:03d}"
 
     def _start(self, number: int) -> str:
-        """The network that a round begins with: that of the round before, or the shipped one."""
+        """Path of the network that a round starts from: that of the last round, or the shipped one."""
         return str(self._of_round(number - 1) / "train" / "network.safetensors") if number > 1 else self.shipped
 
 
@@ -270,12 +265,8 @@ def _measured(report: Path) -> dict[str, float]:
     return {name: found[key] for name, key in MEASURED.items()}
 
 
-def _badness(found: dict[str, float]) -> float:
-    return found["value_mse"] + found["reached/policy_kl"] + found["reached/value_difference"]
-
-
 def _family(pid: int) -> list[int]:
-    """A process and all its descendants, parents first."""
+    """Ids of a process and all its descendants, parents first."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -302,27 +293,26 @@ def _signal(folder: Path, number: int) -> None:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Let the shipped network learn on idle cores, in one folder that survives any kill."""
+    """Train the shipped network further on idle cores, in one folder that resumes after any kill."""
 
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--games", required=True, help="folder of shards of human games on 19x19")
 @click.option("--validation", required=True, help="shard of held-out human games")
-@click.option("--labels", multiple=True, help="folder of labels by the judge, made before")
+@click.option("--labels", multiple=True, help="folder of earlier labels by the judge; repeatable")
 @click.option("--teacher", required=True, help="network that evaluates positions during training")
-@click.option("--judge", required=True, help="stronger network that labels positions between trainings")
+@click.option("--judge", required=True, help="strong network that labels positions before training")
 def run(folder: Path, **given: Any) -> None:
     """Start learning in FOLDER, or resume it."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     os.nice(NICENESS)
-    sources = Sources(**{**given, "labels": tuple(given["labels"])})
     try:
         with alone_in(folder):
             open_manifest(folder / "learner.json", given)
             (folder / "pid").write_text(str(os.getpid()))
-            Learner(folder, sources).run()
+            Learner(folder, given).run()
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
 
@@ -330,14 +320,14 @@ def run(folder: Path, **given: Any) -> None:
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def pause(folder: Path) -> None:
-    """Stop all processes of the learner in FOLDER, to measure something else."""
+    """Pause all processes of the learner in FOLDER, to free the cores."""
     _signal(folder, signal.SIGSTOP)
 
 
 @main.command("continue")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def resume(folder: Path) -> None:
-    """Let a paused learner continue."""
+    """Continue the paused learner in FOLDER."""
     _signal(folder, signal.SIGCONT)
 
 

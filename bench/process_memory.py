@@ -1,4 +1,4 @@
-"""Memory that processes take, as the system counts it."""
+"""Memory of processes, as the operating system counts it."""
 
 import sys
 from contextlib import suppress
@@ -8,7 +8,7 @@ STATUS = Path("/proc/self/status")
 
 
 def own_mib(pid: int) -> float:
-    """Memory that a process has taken for itself and that is resident. Linux."""
+    """Resident memory of a process in MiB, without mapped files. Linux."""
     return _status_mib(Path(f"/proc/{pid}/status"), "RssAnon:", "RssShmem:")
 
 
@@ -18,10 +18,10 @@ def _status_mib(status: Path, *fields: str) -> float:
 
 
 class PeakMemory:
-    """The most memory that the process takes from now on, beyond what it has.
+    """Growth of this process's peak memory since the object was made.
 
-    Linux is asked to forget what there was before; a process even inherits the peak of the one that started it.
-    Elsewhere only what exceeds every earlier peak is seen, on Windows nothing.
+    On Linux the peak is reset first, since a process inherits that of its parent. On other systems only growth beyond
+    all earlier peaks is seen, on Windows none.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class PeakMemory:
         self._before_mib = self._peak_mib()
 
     def grown_mib(self) -> float:
-        """By how much the peak lies above what there was."""
+        """Growth in MiB, 0 or more."""
         return self._peak_mib() - self._before_mib
 
     def _peak_mib(self) -> float:

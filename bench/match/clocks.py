@@ -1,10 +1,10 @@
-"""The clock of a match's player: how it is written on the command line, kept, and told to the engine.
+"""Clocks of a match: the form of ``--time``, a player's remaining time, and the GTP commands for both.
 
-Not every engine knows every clock. :class:`Dialect` names the commands that tell it: KataGo's, where the engine lists
-them; kgsGtp's for byo-yomi; else GTP's own, which knows main time and Canadian overtime. There byo-yomi becomes main
-time and all periods but one, then the last period for every move; Fischer time an overtime of one move, as long as the
-increment. The true clock never runs out before the one that such an engine sees. Fischer time with a limit to the main
-time or to a move is told by KataGo's command alone.
+Engines support different clocks. :class:`Dialect` lists the GTP commands: KataGo's, if the engine lists them; kgsGtp's
+for byo-yomi; else ``time_settings`` of GTP 2, which has main time and Canadian overtime. For that command byo-yomi is
+converted into main time plus all periods but one, then one stone per period; Fischer time into overtime of one stone
+with the increment as its period. The true clock never runs out before the converted one. Fischer time with a limit on
+the main time or on a move needs KataGo's command.
 """
 
 import enum
@@ -22,10 +22,10 @@ EXPECTED = (
 
 
 def time_control(text: str) -> TimeSettings:
-    """Read a clock: ``5`` seconds a move, ``600+0`` in all, ``600+30/5``, ``600+5x30`` byo-yomi, ``600+10f`` Fischer.
+    """Parse ``--time``: ``5`` seconds a move, ``600+0``, Canadian ``600+30/5``, byo-yomi ``600+5x30``, ``600+10f``.
 
     Raises:
-        ValueError: none of these.
+        ValueError: the text has none of these forms.
     """
     found = FORM.fullmatch(text.strip())
     settings = NO_CLOCK
@@ -43,19 +43,19 @@ def time_control(text: str) -> TimeSettings:
 
 
 def kind_of(settings: TimeSettings) -> str:
-    """KataGo's name of a clock.
+    """KataGo's name of a kind of clock: ``absolute``, ``byoyomi`` and so on.
 
     Raises:
-        ValueError: it is of none of these kinds.
+        ValueError: KataGo has no such clock.
     """
-    return _told(settings)[0]
+    return _kind_and_numbers(settings)[0]
 
 
-def _told(settings: TimeSettings) -> tuple[str, list[float]]:
-    """The first kind whose numbers make this very clock, and the numbers, as KataGo's and KGS's commands have them.
+def _kind_and_numbers(settings: TimeSettings) -> tuple[str, list[float]]:
+    """Kind and numbers of a clock, as KataGo's and KGS's commands have them.
 
     Raises:
-        ValueError: there is none.
+        ValueError: KataGo has no such clock.
     """
     main_s, period_s, increment_s = settings.main_s, settings.period_s, settings.increment_s
     capped = (main_s, increment_s, settings.limit_s or -1, settings.move_s or -1)
@@ -69,11 +69,11 @@ def _told(settings: TimeSettings) -> tuple[str, list[float]]:
     for kind, (clock, numbers) in kinds.items():
         if clock == settings and settings.is_limited:
             return kind, list(numbers)
-    raise ValueError(f"{settings} is no kind of clock, expected one of {', '.join(kinds)}")
+    raise ValueError(f"{settings}: expected a clock of one of the kinds {', '.join(kinds)}")
 
 
 class Dialect(enum.Enum):
-    """The commands by which an engine is told of a clock."""
+    """GTP commands that set an engine's clock."""
 
     GTP = "time_settings"
     KGS = "kgs-time_settings"
@@ -81,15 +81,16 @@ class Dialect(enum.Enum):
 
 
 class PlayerClock:
-    """One player's time as the match counts it, and the GTP words for it."""
+    """One player's remaining time as the match measures it, and the GTP commands for it."""
 
     def __init__(self, settings: TimeSettings, dialect: Dialect = Dialect.GTP) -> None:
         self.settings = settings
         self.dialect = dialect
         self.left = settings.begin()
         self.overrun_s = 0.0
-        """the worst overstepping so far, forgiven or not"""
+        """seconds by which the clock was overstepped at most so far, tolerated or not"""
         self._owed_s = 0.0
+        """time used beyond a main time without overtime; subtracted from later moves"""
 
     def limit_s(self) -> float:
         """Seconds until the flag falls."""
@@ -99,9 +100,10 @@ class PlayerClock:
         return min(until_s, settings.move_s) if settings.move_s else until_s
 
     def spend(self, seconds: float, tolerance_s: float) -> bool:
-        """Take the time of one move; False if the flag fell, by more than is forgiven.
+        """Subtract the time of one move; returns False if the clock was overstepped by more than the tolerance.
 
-        What is forgiven of a main time without overtime is owed: the tolerance is for delays, it adds no time.
+        Time beyond a main time without overtime, though tolerated, is subtracted from later moves: the tolerance
+        is for delays and adds no thinking time.
         """
         if self.settings.period_s > 0:
             self.left, overrun_s = charge(self.settings, self.left, seconds)
@@ -114,15 +116,15 @@ class PlayerClock:
         return overrun_s <= tolerance_s
 
     def settings_command(self) -> str:
-        """The GTP command that tells the engine of this clock.
+        """The GTP command that sets this clock.
 
         Raises:
-            ValueError: the dialect has no words for it.
+            ValueError: the dialect cannot express the clock.
         """
-        settings, (kind, numbers) = self.settings, _told(self.settings)
+        settings, (kind, numbers) = self.settings, _kind_and_numbers(self.settings)
         main_s, period_s, stones = settings.main_s, settings.period_s, settings.stones
         if kind == "fischer-capped" and self.dialect is not Dialect.KATA:
-            raise ValueError(f"{self.dialect.value} cannot tell {kind} time")
+            raise ValueError(f"{self.dialect.value} does not support {kind} time")
         if self.dialect is not Dialect.GTP:
             return " ".join([self.dialect.value, kind, *(f"{number:.10g}" for number in numbers)])
         if kind == "fischer":
@@ -132,7 +134,7 @@ class PlayerClock:
         return f"time_settings {main_s:.10g} {period_s:.10g} {stones}"
 
     def left_words(self) -> str:
-        """Seconds and stones of ``time_left``: whole seconds but for KataGo's commands, and never more than is left."""
+        """Seconds and stones for ``time_left``, rounded down to whole seconds or, in KataGo's dialect, milliseconds."""
         left, kind = self.left, kind_of(self.settings)
         seconds, stones = left.seconds, left.stones
         if self.dialect is Dialect.KATA:

@@ -1,8 +1,8 @@
 """``keima match``: many games between two GTP engines, and the table of their results.
 
-Threads of this process or actors of a Ray cluster play games, each with engines of its own (:mod:`bench.match.play`);
-this process alone keeps the results, shows progress on standard error and writes files (:mod:`bench.match.runner`).
-Games 1 and 2 share an opening, then 3 and 4, and so on; the first engine is Black in the odd ones.
+Threads of this process or actors of a Ray cluster play the games, each with its own engines (:mod:`bench.match.play`);
+this process collects the results, shows progress on standard error and writes the files (:mod:`bench.match.runner`).
+Games 1 and 2 share an opening, as do 3 and 4, and so on; the first engine is Black in odd games.
 """
 
 from contextlib import ExitStack
@@ -30,7 +30,7 @@ from gtp.cli.options import ExecutorOptions, ray_options
 
 
 def _settings_of(match: Match) -> dict[str, Any]:
-    """What must not change between runs of one match, as JSON values; the number of games may."""
+    """Settings that must be the same in every run of a match, as JSON values; the number of games may differ."""
     size = match.settings.size
     openings = [" ".join(to_vertex(point, size) for point in points) for points in match.openings]
     chosen = {"first": match.first, "second": match.second, "referee": match.referee, "openings": openings}
@@ -38,21 +38,19 @@ def _settings_of(match: Match) -> dict[str, Any]:
 
 
 def _command_line(text: str) -> str:
-    """An engine's command line, refused where it could not be started for its form."""
+    """An engine's command line; raises ValueError if it is empty or has an open quotation."""
     argument_words(text)
     return text
 
 
 COMMAND = parsed(_command_line)
-RULES_HELP = (
-    f"rule set of legality and scoring: {', '.join(RULE_SETS)}; sent to engines with kata-set-rules or kgs-rules"
-)
+RULES_HELP = f"rules of the games: {', '.join(RULE_SETS)}; sent to engines that list kata-set-rules or kgs-rules"
 TIME_HELP = (
     "clock of each engine: S seconds a move, M+0 seconds in all, M+S/N (M s, then S s for every N moves), "
     "M+PxS (byo-yomi: M s, then P periods of S s) or M+Sf (Fischer: M s, and S s more after each move)"
 )
-HANDICAP_HELP = "handicap stones of the second engine, which is then Black in all games"
-OWN_NAME = "its GTP name"
+HANDICAP_HELP = "handicap stones that the first engine gives; the second is then Black in all games"
+OWN_NAME = "its answers to name and version"
 OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played twice, with colours swapped"
 
 
@@ -62,39 +60,39 @@ OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played tw
     required=True,
     metavar="COMMAND",
     callback=COMMAND,
-    help="command line of one engine; Black in the odd games",
+    help="command line of the first engine, which is Black in odd games",
 )
-@click.option("--second", required=True, metavar="COMMAND", callback=COMMAND, help="command line of the other engine")
-@click.option("--games", default=10, type=Whole(1, 9999), help="number of games")
+@click.option("--second", required=True, metavar="COMMAND", callback=COMMAND, help="command line of the second engine")
+@click.option("--games", default=10, type=Whole(1, 9999), help="games to play")
 @click.option("--size", default=19, type=Whole(2, 25), help="board size")
-@click.option("--komi", default=SetupOptions.komi, metavar="POINTS", help="komi: White's compensation")
+@click.option("--komi", default=SetupOptions.komi, metavar="POINTS", help="komi, White's points")
 @click.option("--handicap", default=0, type=Whole(0), help=HANDICAP_HELP)
 @click.option("--rules", default="chinese", metavar="NAME", callback=parsed(rules_named), help=RULES_HELP)
-@click.option(
-    "--time", callback=parsed(time_control), metavar="CLOCK", show_default="none, the engines decide", help=TIME_HELP
-)
+@click.option("--time", callback=parsed(time_control), metavar="CLOCK", show_default="no clock", help=TIME_HELP)
 @click.option(
     "--referee",
     metavar="COMMAND",
     callback=COMMAND,
-    help="command line of a third engine that decides legality and scores",
+    help="command line of a third engine, which decides on legality and scores the games",
 )
 @click.option("--openings", type=click.Path(exists=True, file_okay=False, path_type=Path), help=OPENINGS_HELP)
-@click.option("--opening-moves", default=0, type=Whole(0), help="number of moves taken from an opening; 0 = all")
-@click.option("--max-moves", default=0, type=Whole(0), help="moves after which a game is scored; 0 = three boards full")
+@click.option("--opening-moves", default=0, type=Whole(0), help="length of the openings, in moves; 0 = whole games")
+@click.option(
+    "--max-moves", default=0, type=Whole(0), help="moves after which a game is scored; 0 = three times the points"
+)
 @click.option(
     "--patience", "patience_s", default=GameSettings.patience_s, type=Number(1), metavar="SECONDS",
-    help="longest wait for an answer without a clock",
+    help="longest wait for an answer that no clock limits",
 )  # fmt: skip
 @click.option(
     "--tolerance", "tolerance_s", default=GameSettings.tolerance_s, type=Number(0), metavar="SECONDS",
-    help="time over the clock that is not a loss",
+    help="time by which a player may overstep its clock without losing",
 )  # fmt: skip
-@click.option("--first-name", metavar="NAME", show_default=OWN_NAME, help="name of the first engine in results")
-@click.option("--second-name", metavar="NAME", show_default=OWN_NAME, help="name of the second engine in results")
+@click.option("--first-name", metavar="NAME", show_default=OWN_NAME, help="name of the first engine in the results")
+@click.option("--second-name", metavar="NAME", show_default=OWN_NAME, help="name of the second engine in the results")
 @click.option(
     "--concurrency", default=1, type=Whole(1, 256),
-    help="games in parallel, each with engine processes of its own; with --ray, for each actor",
+    help="concurrent games, each with its own engines; with --ray, for each actor",
 )  # fmt: skip
 @ray_options
 @kept
@@ -104,9 +102,9 @@ def command(
 ) -> None:  # fmt: skip
     """Let two GTP engines play a match, and print the Elo difference.
 
-    The win rate and its 95% interval stand beside it, and how the games ended.
+    The table also has the win rate, 95% intervals, and how the games ended.
 
-    The engines' own options, such as visits or level, go into their command lines:
+    Options of the engines, such as visits or level, belong in their command lines:
 
     \b
         keima match --first "keima gtp --seconds 3" \\
@@ -126,9 +124,9 @@ def command(
             def on_move(number: int, moves: int) -> None:
                 board.show(f"  game {number}, move {moves}")
 
-            # No more threads of this process than games.
+            # No more threads than games.
             few = replace(match, at_once=min(concurrency, max(1, len(board.missing))), on_move=on_move)
-            board.play(remote or LocalExecutor(), match if remote else few, board.missing, is_told=True)
+            board.play(remote or LocalExecutor(), match if remote else few, board.missing, prints_games=True)
 
         play_and_report(found, match.games, json_path, sprt, play)
 
@@ -136,8 +134,11 @@ def command(
 def _match_of(
     first, second, referee, games, openings, opening_moves, first_name, second_name, at_once, **settings
 ) -> Match:
-    """The match that the command's options ask for; ``settings`` are those of :class:`GameSettings`.
+    """A match from the command's options.
 
+    Args:
+        openings: folder of games, or None.
+        settings: fields of :class:`GameSettings`; ``rules`` as :class:`engine.go.rules.Rules`, ``time`` may be None.
     Raises:
         ValueError: komi, handicap or openings cannot be used; one line.
     """

@@ -1,4 +1,4 @@
-"""Elo ratings of all players in the folders of several matches, printed and drawn::
+"""Elo ratings of all players in the folders of several matches, as a table and a chart::
 
 python -m bench.match.elo runs/a-gnugo runs/b-gnugo runs/a-b --reference "GNU Go 3.8" --picture ratings.svg
 """
@@ -18,10 +18,12 @@ from gtp.cli import one_line_errors
 
 
 def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
-    """Wins of every player over every other in the ``games.jsonl`` files of match folders; a repeated game counts once.
+    """Wins between players in the ``games.jsonl`` files of match folders; a repeated game counts once.
 
+    Returns:
+        (winner, loser) -> games, a draw as half a win for each.
     Raises:
-        ValueError: a folder has no such file, or a line of it is no result; one line naming it.
+        ValueError: a folder has no such file, or a line of it is not a valid record; one line naming it.
     """
     wins: dict[tuple[str, str], float] = {}
     found: list[GameRecord] = []
@@ -43,10 +45,10 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
 
 
 def check_boards(folders: Iterable[Path]) -> None:
-    """Refuse matches that cannot be rated together: on different boards, or with handicap.
+    """Check that matches can be rated together.
 
     Raises:
-        ValueError: one line.
+        ValueError: boards of different sizes, handicap games, or a damaged ``match.json``; one line.
     """
     seen: dict[int, Path] = {}
     for folder in folders:
@@ -68,11 +70,11 @@ def check_boards(folders: Iterable[Path]) -> None:
 @click.command(context_settings={"show_default": True})
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
-    "--reference", default="", metavar="NAME", help="the player whose Elo is 0; by default the mean of all is"
+    "--reference", default="", metavar="NAME", help="player whose Elo is 0; default: the mean of all players is 0"
 )
-@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="SVG file to draw them in")
+@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="SVG file for a chart of the ratings")
 def command(folders: tuple[Path, ...], reference: str, picture: Path | None) -> None:
-    """Elo ratings of all players in the FOLDERS of matches (keima match --sgf FOLDER), with 95% intervals."""
+    """Print Elo ratings of all players in the FOLDERS of matches (keima match --sgf FOLDER), with 95% intervals."""
     with one_line_errors():
         check_boards(folders)
         wins = results_in(folders)

@@ -1,10 +1,10 @@
-"""Games of matches on disk: records, the folder of a match and how it resumes, openings that games begin with.
+"""A match on disk: records of games, the folder of a match and how it resumes, openings.
 
-``match.json`` holds the settings that must not change between runs of ``keima match`` or of the arena, ``games.jsonl``
-a :class:`GameRecord` a line, ``game-0001.sgf`` and so on the games. Of the settings the table and the SGFs need
-``size``, ``komi``, ``rules``, ``time`` and, where there is one, ``handicap``; the others are the runner's own. A game
-is written when it is over: SGF first, then its line, so every line has its SGF. A game whose line was cut short is
-played again.
+``match.json`` holds the settings that must be the same in every run of ``keima match`` or of the arena,
+``games.jsonl`` one :class:`GameRecord` a line, ``game-0001.sgf`` and so on the games. The table and the SGFs need the
+settings ``size``, ``komi``, ``rules``, ``time`` and, if any, ``handicap``; the others are read by the command alone. A
+game is written when it is over, first its SGF, then its line, so every line has its SGF. A game whose line is
+incomplete is played again.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, point_of
-from engine.go.notation import color_word
+from engine.go.points import color_word
 from engine.go.rules import rules_named
 from engine.go.sgf import read_sgf, write_sgf
 from engine.records.archive import SHARD_FILE
@@ -32,12 +32,12 @@ SECONDS = int | float
 KINDS: dict[str, type | UnionType] = {
     "names": str, "scores": str, "slowest_s": SECONDS, "spent_s": SECONDS, "overrun_s": SECONDS, "stray_lines": int
 }  # fmt: skip
-"""Dictionaries of a record, and what their values are; JSON's keys are text"""
+"""Field of a record that is a dictionary -> type of its values; the keys are str, as in JSON"""
 
 
 @dataclass
 class GameRecord:
-    """How one game went; what ``games.jsonl`` holds. Dictionaries have the keys "first" and "second"."""
+    """One game of a match: a line of ``games.jsonl``. Dictionaries have the keys "first" and "second"."""
 
     game: int
     """counted from 1"""
@@ -47,7 +47,7 @@ class GameRecord:
     moves: list[str]
     """vertices, oldest first, without handicap stones"""
     opening: int = 0
-    """the number of these that were given, not chosen"""
+    """number of moves of the opening, which ``moves`` begins with"""
     result: str = "?"
     """as SGF's property RE"""
     winner: str | None = None
@@ -55,18 +55,18 @@ class GameRecord:
     reason: str = ""
     detail: str = ""
     scores: dict[str, str] = field(default_factory=dict)
-    """each engine's ``final_score``, the referee's too; the error where one refused or broke down"""
+    """answers to ``final_score`` of both players and the referee ("referee"), or the errors in their place"""
     slowest_s: dict[str, float] = field(default_factory=dict)
-    """empty where moves are not timed, as are the next two"""
+    """longest time for a move, in seconds; empty if moves were not timed, like the next two fields"""
     spent_s: dict[str, float] = field(default_factory=dict)
     overrun_s: dict[str, float] = field(default_factory=dict)
-    """the worst overstepping of a clock, forgiven or not"""
+    """seconds by which a clock was overstepped at most, tolerated or not"""
     stray_lines: dict[str, int] = field(default_factory=dict)
-    """lines on standard output that were no GTP"""
+    """lines on standard output that belonged to no GTP answer"""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Who played which moves with which colour: games that have it in common are one."""
+        """Players, colours and moves: games with equal keys are repetitions of one game."""
         return (*(self.names[role] for role in ROLES), self.first_color, *self.moves)
 
     def role(self, color: int) -> str:
@@ -74,18 +74,23 @@ class GameRecord:
         return "first" if color_word(color) == self.first_color else "second"
 
     def begin_timing(self) -> None:
-        """Enter that moves are timed, none so far."""
+        """Set all times to 0, which marks the game as timed."""
         self.slowest_s, self.spent_s, self.overrun_s = (dict.fromkeys(ROLES, 0.0) for _ in range(3))
 
     def decide(self, winner: int | None, result: str) -> None:
-        """Enter the winner's colour, None for a draw, and the result as SGF's property RE."""
+        """Set winner and result.
+
+        Args:
+            winner: colour; None = a draw.
+            result: as SGF's property RE.
+        """
         self.winner, self.result = "draw" if winner is None else self.role(winner), result
 
 
 def different(records: Iterable[GameRecord]) -> list[GameRecord]:
-    """Some games without those that repeat an earlier one move by move; games that ended before a move all stay.
+    """Games without those that repeat an earlier one move by move. Games without moves all stay.
 
-    Engines that draw nothing at random repeat their games: the second time they are no evidence.
+    Deterministic engines repeat their games, and a repetition is no further evidence of strength.
     """
     found: dict[object, GameRecord] = {}
     for number, record in enumerate(records):
@@ -94,15 +99,15 @@ def different(records: Iterable[GameRecord]) -> list[GameRecord]:
 
 
 def record_line(record: GameRecord) -> str:
-    """A record as a line of ``games.jsonl``, without its end."""
+    """A record as a line of ``games.jsonl``, without the newline."""
     return json.dumps(asdict(record))
 
 
 def read_record(line: bytes) -> GameRecord:
-    """The record of a line.
+    """Parse a line of ``games.jsonl``.
 
     Raises:
-        ValueError, TypeError, RecursionError: it is none.
+        ValueError, TypeError, RecursionError: the line is not a valid record.
     """
     record = GameRecord(**json.loads(line.decode()))
     _check(record)
@@ -110,20 +115,20 @@ def read_record(line: bytes) -> GameRecord:
 
 
 def read_records(path: Path) -> list[GameRecord]:
-    """All whole lines of a ``games.jsonl``; none where there is no file.
+    """Records of a ``games.jsonl`` but for an incomplete last line; none if the file does not exist.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line is no record; one line naming it.
+        ValueError: a line is not a valid record; one line naming it.
     """
     return read_lines(path, read_record, "result of a match")
 
 
 def _check(record: GameRecord) -> None:
-    """Refuse a record whose fields are of other kinds than they should be.
+    """Check the types and values of a record's fields.
 
     Raises:
-        ValueError: they are.
+        ValueError: a field is invalid.
     """
     maps = {name: getattr(record, name) for name in KINDS}
     if not (
@@ -146,9 +151,9 @@ class MatchFolder:
         """Open a folder, new or from an earlier run of the same match.
 
         Args:
-            settings: all that must not change between runs; JSON values.
+            settings: JSON values that must be the same in every run.
         Raises:
-            ValueError: the folder holds another match, or something else; one line.
+            ValueError: the folder holds another match, or is not a match's folder; one line.
         """
         self.records: list[GameRecord] = []
         self.settings = settings
@@ -164,7 +169,7 @@ class MatchFolder:
 
     @property
     def is_kept(self) -> bool:
-        """Whether games outlive this process."""
+        """Whether games are written to disk."""
         return self._path is not None
 
     def missing(self, games: int) -> list[int]:
@@ -173,7 +178,7 @@ class MatchFolder:
         return [number for number in range(1, games + 1) if number not in finished]
 
     def add(self, record: GameRecord) -> bool:
-        """Keep a finished game, once; returns whether it is new."""
+        """Add a finished game; returns False if a game of this number is there already."""
         if any(one.game == record.game for one in self.records):
             return False
         self.records.append(record)
@@ -182,7 +187,7 @@ class MatchFolder:
         return True
 
     def _write(self, path: Path, record: GameRecord) -> None:
-        """The files of a finished game."""
+        """Write the SGF and the line of a finished game."""
         one, two = record.names["first"], record.names["second"]
         black, white = (one, two) if record.first_color == "black" else (two, one)
         text = write_sgf(self._replayed(record), black=black, white=white, result=record.result)
@@ -191,7 +196,7 @@ class MatchFolder:
         add_line(path / "games.jsonl", record_line(record))
 
     def _replayed(self, record: GameRecord) -> Game:
-        """The game of a record."""
+        """Replay a record onto a board."""
         game = Game(self.settings["size"], rules_named(self.settings["rules"]), self.settings["komi"])
         if stones := self.settings.get("handicap"):
             game.fixed_handicap(stones)
@@ -201,22 +206,25 @@ class MatchFolder:
 
 
 def read_openings(path: Path, size: int, most_moves: int) -> tuple[tuple[int, ...], ...]:
-    """The first moves of every SGF in a folder, or of every game in its shards, in the order of the file names.
+    """Openings: the first moves of every SGF in a folder, then of every game in its shards, files in order of names.
 
     Args:
-        most_moves: moves to take of each; 0 = all.
+        most_moves: moves of each opening; 0 = the whole game.
+    Returns:
+        Points of each opening, Black's first.
     Raises:
-        ValueError: no SGF or shard there, or a game that is no even one on this board from Black's first move on.
+        ValueError: no SGF or shard there, another board size, setup stones, or colours that do not alternate from Black
+            on.
     """
     files, shards = sorted(path.glob("*.sgf")), sorted(path.glob(f"*{SHARD_FILE}"))
     if not files and not shards:
         raise ValueError(f"{path}: no file *.sgf in this folder, and no shard of games")
-    of_shards = [moves for shard in shards for moves in _in_shard(shard, size, most_moves)]
-    return (*(_first_moves(file, size, most_moves) for file in files), *of_shards)
+    in_shards = [opening for shard in shards for opening in _in_shard(shard, size, most_moves)]
+    return (*(_in_sgf(file, size, most_moves) for file in files), *in_shards)
 
 
 def _in_shard(file: Path, size: int, most_moves: int) -> Iterator[tuple[int, ...]]:
-    """The first moves of every game of a shard; args and errors as of :func:`read_openings`."""
+    """The openings in a shard of games; arguments and errors as for :func:`read_openings`."""
     games = read_games(file)
     if not (games.starts_even() & (games.size == size)).all():
         raise ValueError(f"{file}: expected even games on {size}x{size} with Black to begin")
@@ -225,11 +233,8 @@ def _in_shard(file: Path, size: int, most_moves: int) -> Iterator[tuple[int, ...
         yield tuple(int(point_of(move, size)) for move in moves)
 
 
-def _first_moves(file: Path, size: int, most_moves: int) -> tuple[int, ...]:
-    """The first moves of one SGF, Black's first and the colours in turn.
-
-    Args, errors: as of :func:`read_openings`.
-    """
+def _in_sgf(file: Path, size: int, most_moves: int) -> tuple[int, ...]:
+    """The opening in an SGF; arguments and errors as for :func:`read_openings`."""
     try:
         found = read_sgf(file.read_bytes())
         moves = found.to_game().moves()[: most_moves or None]

@@ -1,9 +1,9 @@
-"""The other end of GTP: an engine as a child process that answers commands, or fails in a known way.
+"""A GTP client: an engine as a child process that answers commands, with an exception for each kind of failure.
 
 Start at :meth:`GtpClient.ask`. Two threads read the engine's outputs, so a caller can wait with a limit; a caller waits
-in short steps, so Ctrl-C works on every platform. Commands carry ids, and an answer must repeat its own. Memory is
-bounded whatever the engine writes: of standard error the last lines are kept, for messages; an engine that writes more
-to standard output than is read waits until it is read, as at any pipe; an answer that does not end is none.
+in short steps, so Ctrl-C works on every platform. Commands carry ids, which answers must repeat. Memory is bounded: of
+standard error the last lines are kept, for messages; standard output that is not read blocks the engine, as with any
+pipe; an answer longer than a limit is an error.
 
 Source: GTP version 2, draft 2 (Farneback), sections 2.1 to 2.7.
 """
@@ -26,22 +26,22 @@ from typing import IO
 ROOT = Path(__file__).resolve().parents[2]
 STDERR_LINES = 50
 MAX_LINE_BYTES = 1 << 20
-"""Longer lines are taken for several"""
+"""Longer lines are split"""
 UNREAD_LINES = 64
-"""Most lines of standard output that are kept until they are read"""
+"""Length of the queue of unread lines of standard output"""
 MAX_ANSWER_MIB = 4
 SHOWN_CHARACTERS = 500
-"""Most that messages and records repeat of an engine's words"""
+"""Longest text of an engine in messages and records"""
 POLL_S = 0.1
 QUIT_S = 3.0
 START_S = 600.0
-"""For an engine's first answers: it may have to compile before it has them"""
+"""Longest wait for an engine's first answers, before which it may compile"""
 CONTROL = dict.fromkeys((*range(32), 127)) | {ord("\t"): " "}
-"""What GTP 2.1 drops from lines, and what becomes of a tab"""
+"""Translation by GTP 2.1: control characters are dropped, a tab becomes a space"""
 
 
 class EngineError(Exception):
-    """The engine failed; nothing more can be asked of it."""
+    """The engine failed and accepts no more commands."""
 
 
 class EngineDied(EngineError):
@@ -57,42 +57,44 @@ class EngineGarbled(EngineError):
 
 
 class EngineRefused(Exception):
-    """The engine answered ``?``; it goes on working. The text is its reason."""
+    """The engine answered ``?`` and accepts further commands. The text is its error message."""
 
 
 class GtpClient:
     """A GTP engine as a child process.
 
-    Threads: one caller at a time; ``kill`` from any thread.
+    Threads: one caller at a time; any may call ``kill`` and set ``stopped``.
     """
 
     def __init__(self, command: str | Sequence[str], folder: Path | None = None, **variables: str) -> None:
         """Start the engine.
 
         Args:
-            command: a command line as one would type it, or its words.
-            folder: working directory of the engine; None = ours.
-            variables: of its environment, beside ours.
+            command: a command line as for a shell, or its words.
+            folder: working directory of the engine; None = this process's.
+            variables: environment variables, added to those of this process.
         Raises:
             EngineDied: no such program.
             ValueError: the command line is empty or has an open quotation.
         """
         self.command = command if isinstance(command, str) else shlex.join(command)
         self.broken = False
-        """whether an EngineError was raised: nothing more can be asked"""
+        """whether an EngineError was raised, after which the engine accepts no commands"""
         self.last_answer_s = 0.0
-        """seconds the latest answer took"""
+        """seconds from the latest command to its answer"""
         self.stray_lines = 0
         """lines on standard output that belonged to no answer"""
+        self.stopped = threading.Event()
+        """set by another thread, it kills the engine as soon as an answer is awaited"""
         self._ids = itertools.count(1)
         self._lines: queue.Queue[str] = queue.Queue(UNREAD_LINES)
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._commands: frozenset[str] | None = None
         self._asked = ""
-        """the line sent last"""
+        """the last line sent"""
         self._killed = False
         try:
-            # A process group of its own keeps the terminal's Ctrl-C away: the match ends its engines itself.
+            # In its own process group the engine does not get the terminal's Ctrl-C; the match ends its engines.
             self._process = subprocess.Popen(
                 argument_words(command),
                 stdin=subprocess.PIPE,
@@ -122,7 +124,7 @@ class GtpClient:
             str: the text after ``=``, several lines joined by newlines.
         Raises:
             EngineRefused: the engine answered ``?``.
-            EngineDied, EngineTimeout, EngineGarbled: it can no longer be used.
+            EngineDied, EngineTimeout, EngineGarbled: the engine failed and accepts no more commands.
         """
         number = next(self._ids)
         start = time.perf_counter()
@@ -136,10 +138,10 @@ class GtpClient:
             raise
 
     def send(self, line: str) -> None:
-        """Send a line without an id; whatever comes is the caller's to read by :meth:`read_line`.
+        """Send a line without an id; the caller reads the answer by :meth:`read_line`.
 
         Raises:
-            EngineDied: the engine is gone.
+            EngineDied: the engine has ended.
         """
         self._write(line, line)
 
@@ -147,12 +149,13 @@ class GtpClient:
         """The engine's next line, empty at the end of an answer.
 
         Raises:
-            EngineDied, EngineTimeout: there is none, or none yet.
+            EngineDied: the engine has ended.
+            EngineTimeout: no line within the limit.
         """
         return self._next_line(time.perf_counter() + limit_s)
 
     def lists(self, command: str, limit_s: float) -> bool:
-        """Whether the engine lists the command; asked once. One that knows no ``list_commands`` lists none."""
+        """Whether ``list_commands``, asked once, has the command; False if the engine refuses ``list_commands``."""
         if self._commands is None:
             listed = ""
             with contextlib.suppress(EngineRefused):
@@ -162,12 +165,12 @@ class GtpClient:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and may be asked."""
+        """Whether the process runs and accepts commands."""
         return not self.broken and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """Number of the process."""
+        """Process id."""
         return self._process.pid
 
     @property
@@ -176,7 +179,7 @@ class GtpClient:
         return "\n".join(self._stderr)
 
     def close(self) -> None:
-        """End the engine: ``quit``, then force. Never raises, and may be called again."""
+        """End the engine: ``quit``, then kill. Never raises; may be called twice."""
         if not self.broken:
             with contextlib.suppress(EngineError, EngineRefused):
                 self.ask("quit", QUIT_S)
@@ -186,9 +189,9 @@ class GtpClient:
         self.kill()
 
     def kill(self) -> None:
-        """End the engine and what it started, at once. Never raises, and may be called again."""
+        """Kill the engine and its child processes. Never raises; may be called twice."""
         if not self._killed:
-            # Only once: afterwards the process number may be another process's.
+            # Only once: afterwards another process may have this process id.
             self._killed = True
             _kill_group(self._process)
             self._close_input()
@@ -207,7 +210,11 @@ class GtpClient:
         self.close()
 
     def _write(self, line: str, command: str) -> None:
-        """Send a line; an engine that is gone shows here or at its answer."""
+        """Send a line.
+
+        Raises:
+            EngineDied: the engine has ended. It may also be raised only when the answer is read.
+        """
         self._asked = command
         pipe = self._process.stdin
         assert pipe is not None  # as it was started
@@ -218,7 +225,7 @@ class GtpClient:
             raise EngineDied(self._death()) from error
 
     def _read_answer(self, deadline: float) -> list[str]:
-        """Lines of the next answer, up to its blank line; counts what stands before it as stray."""
+        """Lines of the next answer, up to its blank line; lines before its ``=`` or ``?`` are counted as stray."""
         lines: list[str] = []
         characters = 0
         while (line := self._next_line(deadline)) or not lines:
@@ -234,7 +241,10 @@ class GtpClient:
     def _next_line(self, deadline: float) -> str:
         """The next line of standard output; ``deadline`` is a time of the performance counter."""
         while True:
-            has_ended = not self._readers[0].is_alive()  # looked at first: afterwards no line can come any more
+            if self.stopped.is_set():
+                self.kill()
+                raise EngineDied("stopped")
+            has_ended = not self._readers[0].is_alive()  # before the queue: its last line may come in between
             try:
                 line = self._lines.get(timeout=min(POLL_S, max(deadline - time.perf_counter(), 0.001)))
             except queue.Empty:
@@ -246,7 +256,7 @@ class GtpClient:
             return line
 
     def _death(self) -> str:
-        """One line about an engine that is gone: exit status and the last it said."""
+        """One line about an engine that has ended: exit status and the last line of standard error."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(QUIT_S)
         self._readers[1].join(POLL_S)
@@ -256,7 +266,7 @@ class GtpClient:
         return f"engine {ended} at {self._asked!r}{said}"
 
     def _read_stdout(self, pipe: IO[bytes]) -> None:
-        """Thread: queue the engine's lines; waits while as many are unread as may be, and drops them after a kill."""
+        """Thread: put the engine's lines into the queue; waits while it is full, drops lines after a kill."""
         with pipe, contextlib.suppress(OSError, ValueError):
             for raw in iter(lambda: pipe.readline(MAX_LINE_BYTES), b""):
                 line = raw.decode("utf-8", "replace").translate(CONTROL).rstrip()
@@ -275,7 +285,7 @@ class GtpClient:
 
 
 def shortened(text: str) -> str:
-    """An engine's words for a message or a record: what is too long is cut."""
+    """Text of an engine for a message or a record, cut at :data:`SHOWN_CHARACTERS`."""
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 
@@ -291,10 +301,10 @@ def _parse_answer(lines: list[str], number: int, command: str) -> str:
 
 
 def argument_words(command: str | Sequence[str]) -> str | list[str]:
-    """What Popen wants: words, but on Windows the line itself, which Windows splits by its own rules.
+    """A command line as an argument of Popen: its words; on Windows the line itself, which Windows splits.
 
     Raises:
-        ValueError: nothing there, or an open quotation.
+        ValueError: the command line is empty or has an open quotation.
     """
     if not command or not any(word.strip() for word in command):
         raise ValueError("empty command line, expected an engine")
@@ -304,12 +314,12 @@ def argument_words(command: str | Sequence[str]) -> str | list[str]:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and, where groups exist, all it started; then collect it."""
+    """Kill a process and, on POSIX, its process group; then wait for its end."""
     with contextlib.suppress(OSError):
         if sys.platform == "win32":
             process.kill()
         else:
-            # The group outlives its leader as long as a child of the engine lives.
+            # The group exists as long as a child of the engine lives.
             os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(QUIT_S)

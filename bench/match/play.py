@@ -1,12 +1,11 @@
-"""Games between two GTP engines: who moves, what is legal, the clocks, how they end, and the engines of many in a row.
+"""Games between two GTP engines: moves, legality, clocks, results; and the job of an executor that plays many of them.
 
-Start at :func:`play_game` for one game and at :class:`Match` for the job of an executor, which may be other processes:
-the process that plays a game starts its engines, keeps them for the next game, and restarts one that crashed. An engine
-loses by resigning, by an illegal move, by refusing a legal one, by overstepping
-its clock, by not answering and by breaking down; the record says which. The project's own board decides under the
-match's rules what is legal, or a third engine, the referee, if there is one. After two passes both players and the
-referee are asked for the score: the referee's counts, without one both players must name the same winner, and one that
-breaks down instead loses.
+Start at :func:`play_game` for one game and at :class:`Match` for the job. A process that plays games starts its own
+engines, keeps them from game to game, and restarts one that crashed. An engine loses by resigning, by an illegal move,
+by refusing a legal move, by overstepping its clock, by not answering and by crashing; the record names the reason.
+Legality is decided by the project's own board under the match's rules or, if the match has a referee (a third engine),
+by the referee. After two passes players and referee are asked for ``final_score``. The referee's answer is the result;
+without a referee both players must name the same winner, and a player that crashes at this question loses.
 """
 
 import queue
@@ -23,51 +22,56 @@ from bench.match.gtp_client import START_S, EngineError, EngineRefused, EngineTi
 from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
-from engine.go.notation import color_letter, color_word
+from engine.go.points import color_letter, color_word
 from engine.go.rules import rules_named
 from engine.go.scoring import result_text
 from engine.play.clock import NO_CLOCK, TimeSettings
 from engine.system.executor import Done, Files
 
-POLL_S = 0.2
 REFEREE = 0
-"""Its place among the engines of a game, which go by colours; its role is ``referee``"""
+"""Key of the referee among the engines of a game; the players' keys are their colours"""
 SCORE = re.compile(r"([BW])\+(\d+(?:\.\d+)?)")
 GRACE_S = 1.0
-"""How long after its flag fell an engine may still answer, so that it need not be restarted"""
+"""Seconds that an engine has for its answer after its flag fell; an engine that answers need not be restarted"""
 KGS_RULES = {"japanese": "japanese", "chinese": "chinese", "aga": "aga", "new-zealand": "new_zealand"}
-"""Rules that the command kgs-rules knows"""
+"""Our name of a rule set -> its name in the command ``kgs-rules``"""
+Refused = Callable[[str], Exception]
+"""Makes the error that is raised when an engine answers ``?``, from the engine's words"""
 
 
 class MatchError(Exception):
-    """The match cannot go on, through a fault of the set-up or the referee, not of a player. One line."""
+    """The settings or the referee are at fault, not a player, so the match stops. One line."""
 
 
 class GameLost(Exception):
-    """A player lost at once."""
+    """A player lost the game without a score."""
 
     def __init__(self, color: int, letter: str, reason: str, *details: str) -> None:
-        """``letter`` is what SGF's result has after the plus sign: R, T or F; ``details`` follow each other."""
+        """Args:
+        color: of the loser.
+        letter: R, T or F, which SGF's property RE has after the plus sign.
+        details: joined to one text.
+        """
         super().__init__(reason)
         self.color, self.letter, self.reason, self.detail = color, letter, reason, shortened("".join(details))
 
 
 @dataclass(frozen=True)
 class GameSettings:
-    """What all games of a match have in common."""
+    """Settings that are the same for all games of a match."""
 
     size: int = 19
     komi: float = SetupOptions.komi
     rules: str = "chinese"
     time: TimeSettings = NO_CLOCK
     tolerance_s: float = 0.5
-    """overstepping a clock by less is forgiven: pipes and schedulers take their time"""
+    """seconds by which a player may overstep its clock without losing; pipes and schedulers cause delays"""
     patience_s: float = 300.0
-    """most seconds to wait for any answer that no clock limits"""
+    """longest wait for an answer that no clock limits"""
     max_moves: int = 0
-    """moves after which a game is scored as it stands; 0 = three boards full"""
+    """moves after which the board is scored as it stands; 0 = three times the number of points"""
     handicap: int = 0
-    """stones on their traditional points that Black has before the game; White begins"""
+    """Black's handicap stones on the points of ``fixed_handicap``; White moves first"""
 
 
 def play_game(
@@ -81,14 +85,14 @@ def play_game(
     """Play one game to its end and complete its record.
 
     Args:
-        record: number, names and colours filled in.
-        players: engine of each colour.
-        opening: points to begin with, Black's first.
+        record: its number, names and colours are set; the other fields are filled in here.
+        players: by colour.
+        opening: points of the first moves, Black's first.
         on_move: called with the number of moves so far.
     Returns:
-        Game: the moves on a board.
+        Game: after the last move.
     Raises:
-        MatchError: an engine refuses the settings, or the referee failed.
+        MatchError: an engine refused the settings, or the referee failed.
     """
     running = _RunningGame(record, players, referee, settings)
     record.begin_timing()
@@ -109,21 +113,12 @@ def play_game(
     return running.game
 
 
-@contextmanager
-def _refusal_raises(error: Callable[[str], Exception]) -> Iterator[None]:
-    """Raise another error, made of the engine's words, in place of its refusal."""
-    try:
-        yield
-    except EngineRefused as refusal:
-        raise error(str(refusal)) from refusal
-
-
 def tell_rules(rules: str, lists: Callable[[str], bool], ask: Callable[[str], str]) -> None:
-    """Name the rules by the first command for it that the engine has and takes; else its own options must.
+    """Set an engine's rules by ``kata-set-rules`` or else ``kgs-rules``; an engine that takes neither keeps its rules.
 
     Args:
         lists: whether the engine lists a command.
-        ask: gives it one.
+        ask: sends a command to the engine; raises EngineRefused.
     """
     name = rules_named(rules).name
     for command, word in (("kata-set-rules", name), ("kgs-rules", KGS_RULES.get(name))):
@@ -145,19 +140,32 @@ class _RunningGame:
         self.game = Game(settings.size, rules_named(settings.rules), settings.komi)
         self.clocks = {color: PlayerClock(settings.time) for color in players}
 
-    def ask(self, who: int, command: str, limit_s: float = 0.0) -> str:
-        """Ask an engine: a player's breakdown loses the game, the referee's ends the match."""
+    def ask(self, who: int, command: str, limit_s: float = 0.0, refused: Refused | None = None) -> str:
+        """Send an engine a command and wait for its answer.
+
+        Args:
+            limit_s: longest wait; 0 = the match's patience.
+            refused: makes the error to raise if the engine answers ``?``; None = EngineRefused.
+        Raises:
+            GameLost: a player failed.
+            MatchError: the referee failed.
+        """
         with self._breakdown_raises(who):
-            return self.engines[who].ask(command, limit_s or self.settings.patience_s)
+            try:
+                return self.engines[who].ask(command, limit_s or self.settings.patience_s)
+            except EngineRefused as refusal:
+                if refused is None:
+                    raise
+                raise refused(str(refusal)) from refusal
 
     def lists(self, who: int, command: str) -> bool:
-        """Whether an engine lists the command; errors as of :meth:`ask`."""
+        """Whether an engine lists the command; raises as :meth:`ask` does."""
         with self._breakdown_raises(who):
             return self.engines[who].lists(command, self.settings.patience_s)
 
     @contextmanager
     def _breakdown_raises(self, who: int) -> Iterator[None]:
-        """Raise the loss of the game, or the end of the match, in place of the breakdown of an engine."""
+        """Convert an EngineError into GameLost for a player, into MatchError for the referee."""
         try:
             yield
         except EngineError as error:
@@ -169,42 +177,38 @@ class _RunningGame:
     def _role(self, who: int) -> str:
         return "referee" if who == REFEREE else self.record.role(who)
 
-    def _ending_match(self, who: int, words: str) -> Callable[[str], MatchError]:
-        """The error that ends the match for an engine's refusal."""
+    def _ending_match(self, who: int, words: str) -> Refused:
+        """An engine's refusal as the error that stops the match."""
         role = self._role(who)
         name = self.record.names.get(role, role)
         return lambda refusal: MatchError(f"{name} {words}: {refusal}")
 
     def set_up(self, opening: Sequence[int]) -> None:
-        """Give players and referee one board, komi, rules, handicap and first moves, and the players their time."""
-        settings, refuses = self.settings, "does not take these settings"
-        self._tell_all(refuses, f"boardsize {settings.size}", "clear_board", f"komi {settings.komi:g}")
+        """Send players and referee board size, komi, rules, handicap and opening, and the players their clocks."""
+        settings = self.settings
         for who in self.engines:
+            refused = self._ending_match(who, "does not take these settings")
+            for command in (f"boardsize {settings.size}", "clear_board", f"komi {settings.komi:g}"):
+                self.ask(who, command, refused=refused)
             if who in self.clocks and settings.time.is_limited:
-                with _refusal_raises(self._ending_match(who, refuses)):
-                    self._tell_time(who)
+                self._tell_time(who, refused)
             tell_rules(settings.rules, partial(self.lists, who), partial(self.ask, who))
+            if settings.handicap:
+                refused = self._ending_match(who, "does not place handicap stones")
+                self.ask(who, f"fixed_handicap {settings.handicap}", refused=refused)
         if settings.handicap:
-            self._tell_all("does not place handicap stones", f"fixed_handicap {settings.handicap}")
             self.game.fixed_handicap(settings.handicap)
         for point in opening:
-            self._pass_on(self.game.to_move, point, sorted(self.engines))
+            self._enter_move(self.game.to_move, point, sorted(self.engines))
         self.record.opening = len(opening)
 
-    def _tell_all(self, refuses: str, *commands: str) -> None:
-        """Give commands to players and referee; who refuses one ends the match."""
-        for who in self.engines:
-            with _refusal_raises(self._ending_match(who, refuses)):
-                for command in commands:
-                    self.ask(who, command)
-
-    def _tell_time(self, color: int) -> None:
-        """Set an engine's clock by the best command for its kind that the engine lists."""
+    def _tell_time(self, color: int, refused: Refused) -> None:
+        """Set an engine's clock by the most exact command that it lists for this kind of clock."""
         kind, dialect = kind_of(self.settings.time), Dialect.GTP
         if kind == "byoyomi" and self.lists(color, Dialect.KGS.value):
             dialect = Dialect.KGS
         if self.lists(color, Dialect.KATA.value) and self.lists(color, "kata-list_time_settings"):
-            kinds = self.ask(color, "kata-list_time_settings").split()
+            kinds = self.ask(color, "kata-list_time_settings", refused=refused).split()
             dialect = Dialect.KATA if kind in kinds else dialect
         self.clocks[color] = PlayerClock(self.settings.time, dialect)
         if self.lists(color, dialect.value):
@@ -212,18 +216,18 @@ class _RunningGame:
                 command = self.clocks[color].settings_command()
             except ValueError as error:
                 raise MatchError(f"{self.record.names[self._role(color)]}: {error}") from error
-            self.ask(color, command)
+            self.ask(color, command, refused=refused)
 
     def play_turn(self) -> None:
-        """One genmove, timed, checked and passed on."""
+        """Ask for one move, time it, check it and send it to the opponent."""
         color = self.game.to_move
         answer = self._genmove(color)
         if answer.lower() == "resign":
             raise GameLost(color, "R", "resignation")
-        self._pass_on(color, self._legal_point(color, answer), (other(color),))
+        self._enter_move(color, self._legal_point(color, answer), (other(color),))
 
     def _genmove(self, color: int) -> str:
-        """Ask for a move under the clock, if there is one."""
+        """The answer to ``genmove``; its time is taken off the player's clock."""
         settings, clock, is_timed = self.settings, self.clocks[color], self.settings.time.is_limited
         limit_s = clock.limit_s() + settings.tolerance_s + GRACE_S if is_timed else settings.patience_s
         if is_timed and self.lists(color, "time_left"):
@@ -231,8 +235,8 @@ class _RunningGame:
                 self.ask(color, f"time_left {color_word(color)} {clock.left_words()}")
         late, answer = None, ""
         try:
-            with _refusal_raises(partial(GameLost, color, "F", "no move", "genmove answered: ")):
-                answer = self.ask(color, f"genmove {color_word(color)}", limit_s)
+            refused = partial(GameLost, color, "F", "no move", "genmove answered: ")
+            answer = self.ask(color, f"genmove {color_word(color)}", limit_s, refused)
         except GameLost as loss:
             if not is_timed or loss.reason != "no answer":
                 raise
@@ -249,21 +253,25 @@ class _RunningGame:
         return answer
 
     def _legal_point(self, color: int, vertex: str) -> int:
-        """Point of a legal move; an illegal one loses."""
+        """Point of a player's move.
+
+        Raises:
+            GameLost: the move is illegal.
+        """
         try:
             point = from_vertex(vertex, self.settings.size)
         except ValueError as error:
             raise GameLost(color, "F", "illegal move", str(error)) from error
         if REFEREE in self.engines:
-            with _refusal_raises(partial(GameLost, color, "F", "illegal move", f"{vertex}: referee says ")):
-                self.ask(REFEREE, f"play {color_word(color)} {vertex}")
+            refused = partial(GameLost, color, "F", "illegal move", f"{vertex}: referee says ")
+            self.ask(REFEREE, f"play {color_word(color)} {vertex}", refused=refused)
         elif not self.game.is_legal(color, point):
             detail = f"{vertex} as move {self.game.n_moves + 1}, under {self.settings.rules} rules"
             raise GameLost(color, "F", "illegal move", detail)
         return point
 
-    def _pass_on(self, color: int, point: int, listeners: Iterable[int]) -> None:
-        """Enter a move and tell it to some players, or one of an opening to the referee too."""
+    def _enter_move(self, color: int, point: int, listeners: Iterable[int]) -> None:
+        """Play a move on the board and send it to some engines; the referee gets moves of the opening this way."""
         vertex = to_vertex(point, self.settings.size)
         try:
             self.game.play(color, point)
@@ -271,15 +279,14 @@ class _RunningGame:
             raise MatchError(f"{vertex} as move {self.game.n_moves + 1}: {error}") from error
         self.record.moves.append(vertex)
         for who in listeners:
-            fault: Callable[[str], Exception] = self._ending_match(who, f"refuses the opening at {vertex}")
+            refused = self._ending_match(who, f"refuses the opening at {vertex}")
             if who != REFEREE:
                 detail = f"{vertex} as move {self.game.n_moves}: "
-                fault = partial(GameLost, who, "F", "refused a legal move", detail)
-            with _refusal_raises(fault):
-                self.ask(who, f"play {color_word(color)} {vertex}")
+                refused = partial(GameLost, who, "F", "refused a legal move", detail)
+            self.ask(who, f"play {color_word(color)} {vertex}", refused=refused)
 
     def score(self) -> None:
-        """Ask players and referee for the score and enter the result."""
+        """Ask players and referee for the score and set the record's result."""
         record = self.record
         record.reason = "score" if self.game.is_over else "move limit"
         breakdowns: list[GameLost] = []
@@ -310,7 +317,7 @@ class _RunningGame:
 
 
 def lead_black(text: str) -> float | None:
-    """Points of Black's lead in an answer to ``final_score``; None if the answer has another form."""
+    """Black's lead in points from an answer to ``final_score``; None if the answer has another form."""
     text = text.strip().upper()
     if text in ("0", "DRAW", "JIGO"):
         return 0.0
@@ -319,20 +326,20 @@ def lead_black(text: str) -> float | None:
 
 
 def scores_alike(record: GameRecord) -> bool | None:
-    """Whether all engines asked gave the same score; None if fewer than two were asked."""
+    """Whether players and referee gave the same score; None if fewer than two were asked."""
     if len(record.scores) < 2:
         return None
     leads = {lead_black(text) for text in record.scores.values()}
     return len(leads) == 1 and None not in leads
 
 
-def untold(game: int, moves: int) -> None:
-    """Tells of no move; a function with a name, which can be pickled."""
+def ignore_move(game: int, moves: int) -> None:
+    """Default of ``Match.on_move``: does nothing. A named function, since a lambda cannot be pickled."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """Who plays whom, and how; the job of an executor, see :class:`engine.system.executor.Job`."""
+    """The engines, settings and openings of a match. See :class:`engine.system.executor.Job`."""
 
     first: str
     second: str
@@ -341,26 +348,26 @@ class Match:
     games: int
     openings: tuple[tuple[int, ...], ...] = ((),)
     names: tuple[str | None, str | None] = (None, None)
-    """what to call the engines; None = what they call themselves"""
+    """names of the engines in records; None = their answers to ``name`` and ``version``"""
     at_once: int = 1
-    """games of each process, each with engines of its own"""
-    on_move: Callable[[int, int], None] = untold
-    """called with a game's number and how many moves it has had. Threads: any."""
+    """concurrent games of each process, each with its own engines"""
+    on_move: Callable[[int, int], None] = ignore_move
+    """called with a game's number and its number of moves so far. Threads: any."""
 
     def opening(self, game: int) -> tuple[int, ...]:
         """Points of the opening of a game, counted from 1."""
         return self.openings[(game - 1) // 2 % len(self.openings)]
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> "MatchWorker":
-        """A worker of this process; how many processors the engines take is their own options' matter."""
+        """A worker in this process. ``cores`` is not used: the engines' own options set their threads."""
         return MatchWorker(self, stack)
 
 
 class MatchWorker:
-    """Plays games, some at once. See :class:`engine.system.executor.Worker`."""
+    """Plays ``at_once`` games concurrently. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, match: Match, stack: ExitStack) -> None:
-        """Start nothing yet; ``stack`` ends the engines."""
+        """Engines start with the first game; ``stack`` ends them."""
         self.threads = match.at_once
         self._match = match
         self._free: queue.SimpleQueue[_Engines] = queue.SimpleQueue()
@@ -370,31 +377,33 @@ class MatchWorker:
             self._free.put(engines)
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.executor.Worker.do`: a line of ``games.jsonl`` each; games count from 1.
+        """Play games by their numbers, from 1. See :meth:`engine.system.executor.Worker.do`.
 
+        Yields:
+            A game's number and its line of ``games.jsonl``.
         Raises:
-            MatchError, EngineError: the match cannot go on.
+            MatchError: an engine refused the settings, or the referee failed.
+            EngineError: an engine does not start.
         """
         engines = self._free.get_nowait()
         try:
-            with engines.killed_when(stopped):
-                for number in numbers:
-                    record = self._play(number, engines)
-                    if stopped.is_set():
-                        return
-                    yield [number], record_line(record).encode()
+            for number in numbers:
+                record = self._play(number, engines, stopped)
+                if stopped.is_set():
+                    return
+                yield [number], record_line(record).encode()
         except (MatchError, EngineError):
-            # The end of its engines is not the fault of a game that was stopped.
+            # A stopped game's engines are killed, which raises here too.
             if not stopped.is_set():
                 raise
         finally:
             self._free.put(engines)
 
-    def _play(self, number: int, engines: "_Engines") -> GameRecord:
-        """Play the game of a number."""
+    def _play(self, number: int, engines: "_Engines", stopped: threading.Event) -> GameRecord:
+        """Play one game; the first engine is Black in odd ones, and White in all handicap games."""
         match = self._match
-        first, second = (engines.running(role) for role in ROLES)
-        referee = engines.running("referee") if match.referee else None
+        first, second = (engines.running(role, stopped) for role in ROLES)
+        referee = engines.running("referee", stopped) if match.referee else None
         is_black = number % 2 == 1 and not match.settings.handicap
         names = {
             role: name or _name_of(engine, match.settings.patience_s)
@@ -410,59 +419,34 @@ class MatchWorker:
 
 
 class _Engines:
-    """The engines of one game after the other."""
+    """The engines of consecutive games."""
 
     def __init__(self, match: Match) -> None:
         self._commands = {"first": match.first, "second": match.second, "referee": match.referee or ""}
         self._patience_s = match.settings.patience_s
         self._started: dict[str, GtpClient] = {}
-        self._lock, self._is_killed = threading.Lock(), False
 
-    def running(self, role: str) -> GtpClient:
-        """The engine of a role, started anew if it is not running; it has answered a question.
+    def running(self, role: str, stopped: threading.Event) -> GtpClient:
+        """The engine of a role, started if it is not running. It has answered a command, so it is ready.
 
+        Args:
+            stopped: kills the engine when it is set while the engine is asked, also in the middle of a move.
         Raises:
-            MatchError: all were killed.
-            EngineError: it does not start; this ends the match and loses no game.
+            EngineError: the engine does not start, which stops the match; no game is lost by it.
         """
         patience_s, engine = self._patience_s, self._started.get(role)
         if engine is not None and engine.is_alive:
-            # It may end behind its last answer, which is no fault of the game to come.
+            engine.stopped = stopped
+            # An engine that exited after the last game is restarted, and loses nothing.
             with suppress(EngineError):
                 _greet(engine, patience_s)
                 return engine
-        with self._lock:
-            if self._is_killed:
-                raise MatchError("stopped")
-            if engine is not None:
-                engine.kill()
-            self._started[role] = engine = GtpClient(self._commands[role])
+        if engine is not None:
+            engine.kill()
+        self._started[role] = engine = GtpClient(self._commands[role])
+        engine.stopped = stopped
         _greet(engine, max(START_S, patience_s))
         return engine
-
-    @contextmanager
-    def killed_when(self, stopped: threading.Event) -> Iterator[None]:
-        """Kill the engines when ``stopped`` is set, which ends a game in the midst of a move."""
-        over = threading.Event()
-
-        def watch() -> None:
-            while not over.wait(POLL_S):
-                if stopped.is_set():
-                    self._kill()
-                    return
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-
-    def _kill(self) -> None:
-        with self._lock:
-            self._is_killed = True
-            for engine in self._started.values():
-                engine.kill()
 
     def close(self) -> None:
         """End the engines."""
@@ -471,13 +455,13 @@ class _Engines:
 
 
 def _greet(engine: GtpClient, limit_s: float) -> None:
-    """Wait until an engine answers; errors as of :meth:`GtpClient.ask`, but for a refusal, which is an answer."""
+    """Wait until an engine answers; raises as :meth:`GtpClient.ask` does, except that ``?`` counts as an answer."""
     with suppress(EngineRefused):
         engine.ask("name", limit_s)
 
 
 def _name_of(engine: GtpClient, limit_s: float) -> str:
-    """What an engine calls itself."""
+    """The engine's answers to ``name`` and ``version``; its command line if it refuses both."""
     answers = []
     for question in ("name", "version"):
         with suppress(EngineRefused):

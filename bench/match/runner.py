@@ -1,4 +1,4 @@
-"""What ``keima match`` and the arena share: games are kept one by one, the score is shown, the table printed."""
+"""Running a match, shared by ``keima match`` and the arena: records are written, the score shown, the table printed."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -11,16 +11,18 @@ from rich.progress import Progress
 
 from bench.match.folder import ROLES, GameRecord, MatchFolder, read_record
 from bench.match.gtp_client import EngineError
-from bench.match.play import POLL_S, MatchError
+from bench.match.play import MatchError
 from bench.match.summary import Hypotheses, SequentialTest, render, summarise, to_json
 from engine.system.executor import Done, Executor, Job
 from engine.system.files import written_whole
 from gtp.cli.arguments import NewFile
 from gtp.cli.terminal import INTERRUPTED, progress_bar, say
 
+POLL_S = 0.2
+
 
 class Scoreboard:
-    """The bar of a match: how many games are over and who won them. Threads: any."""
+    """Progress bar of a match: finished games and who won them. Threads: any."""
 
     def __init__(self, progress: Progress, folder: MatchFolder, games: int, sprt: Hypotheses | None) -> None:
         self._test = SequentialTest(sprt, folder.records) if sprt else None
@@ -31,19 +33,22 @@ class Scoreboard:
 
     @property
     def is_decided(self) -> bool:
-        """Whether no further game is needed: a sequential test has accepted one of its hypotheses."""
+        """Whether the sequential test has accepted a hypothesis, so that no further game is needed."""
         return self._test is not None and self._test.accepted is not None
 
-    def play(self, executor: Executor, job: Job, numbers: Iterable[int], is_told: bool) -> None:
-        """Play what is missing; every finished game goes to the folder, once.
+    def play(self, executor: Executor, job: Job, numbers: Iterable[int], prints_games: bool) -> None:
+        """Play the missing games; every finished game is added to the folder once.
+
+        When the sequential test accepts a hypothesis, or at Ctrl-C, games in progress are dropped.
 
         Args:
-            job: pieces of work of which each comes to lines of ``games.jsonl``.
-            numbers: of these pieces.
-            is_told: whether a game is a line on standard error, too.
+            job: its results are lines of ``games.jsonl``.
+            numbers: items of the job to run.
+            prints_games: whether to print a line on standard error for each finished game.
         Raises:
-            MatchError, EngineError: the match cannot go on.
-            KeyboardInterrupt: Ctrl-C; games in progress are dropped, finished ones kept, as at a test's decision.
+            MatchError: an engine refused the settings, the referee failed, or a process died.
+            EngineError: an engine does not start.
+            KeyboardInterrupt: Ctrl-C.
         """
         stopped = threading.Event()
 
@@ -53,7 +58,7 @@ class Scoreboard:
             if is_new and self._test:
                 self._test.add(record)
             self.show(finished=int(is_new))
-            if is_new and is_told:
+            if is_new and prints_games:
                 say(self._progress.console, _one_line(record))
             if self.is_decided:
                 stopped.set()
@@ -61,14 +66,19 @@ class Scoreboard:
         executor.work(job, {}, takewhile(lambda _: not stopped.is_set(), numbers), take, stopped, lambda: None, POLL_S)
 
     def show(self, words: str = "", finished: int = 0) -> None:
-        """Show the score and some words behind it; count games that have been finished."""
+        """Update the score, the text after it and the number of games.
+
+        Args:
+            words: text after the score.
+            finished: games that ended since the last call.
+        """
         won = [sum(record.winner == role for record in self._folder.records) for role in ROLES]
         ratio = f"  LLR {self._test.llr:+.2f}" if self._test else ""
         self._progress.update(self._task, description=f"{won[0]} : {won[1]}{ratio}{words}", advance=finished)
 
 
 def _one_line(record: GameRecord) -> str:
-    """A finished game in a line."""
+    """A finished game as a line of text."""
     detail = f" ({record.detail})" if record.detail else ""
     outcome = {"draw": "draw", None: "no result"}.get(record.winner) or f"{record.names[record.winner or '']} wins"
     return f"game {record.game}: {outcome}, {record.result}, {len(record.moves)} moves, {record.reason}{detail}"
@@ -77,11 +87,11 @@ def _one_line(record: GameRecord) -> str:
 def play_and_report(
     folder: MatchFolder, games: int, json_path: Path | None, sprt: Hypotheses | None, play: Callable[[Scoreboard], None]
 ) -> None:
-    """Play with a bar on standard error, then print the table; ends the click command that calls it.
+    """Play with a progress bar on standard error, then print the table and exit the click command that calls this.
 
     Args:
-        json_path: file for the statistics; None = none.
-        sprt: what a sequential test decides between; None = no test.
+        json_path: file for the statistics; None = no file.
+        sprt: hypotheses of the sequential test; None = no test.
         play: calls :meth:`Scoreboard.play`.
     """
     console, status = Console(stderr=True), 0
@@ -89,7 +99,7 @@ def play_and_report(
         with progress_bar(console) as progress:
             play(Scoreboard(progress, folder, games, sprt))
     except KeyboardInterrupt:
-        hint = "; the same command goes on" if folder.is_kept else ""
+        hint = "; the same command resumes" if folder.is_kept else ""
         say(console, f"interrupted after {len(folder.records)} games{hint}")
         status = INTERRUPTED
     except (MatchError, EngineError, OSError, RuntimeError) as error:
@@ -109,7 +119,7 @@ def play_and_report(
 
 
 def _hypotheses(ctx: click.Context, param: click.Parameter, elo: tuple[float, float] | None) -> Hypotheses | None:
-    """What ``--sprt`` says."""
+    """Callback of ``--sprt``."""
     try:
         return Hypotheses(*elo) if elo else None
     except ValueError as error:
@@ -117,10 +127,10 @@ def _hypotheses(ctx: click.Context, param: click.Parameter, elo: tuple[float, fl
 
 
 def kept(command: Callable) -> Callable:
-    """Decorator: the options that say where games and statistics go, and when enough have been played."""
-    sgf_help = "folder for SGFs and results; a match in it resumes"
+    """Decorator: the options ``--sgf``, ``--json`` and ``--sprt``."""
+    sgf_help = "folder for SGFs and results; a match found there is resumed"
     folder = click.Path(file_okay=False, path_type=Path)
-    test_help = "stop as soon as one of two Elo differences of the first player is accepted, with 5% errors"
+    test_help = "sequential test: stop when one of two Elo differences of the first player is accepted, with 5% errors"
     command = click.option("--sprt", nargs=2, type=float, metavar="ELO0 ELO1", callback=_hypotheses, help=test_help)(
         command
     )

@@ -1,9 +1,9 @@
-"""The statistics of a match: JSON for programs, a table for people, and the sequential test that may end it.
+"""Statistics of a match as JSON and as a table, and the sequential probability ratio test (SPRT) that may stop it.
 
-The test is over as soon as its result is plain, which takes fewer games than a fixed number. Two Elo differences are
-held against each other by the log-likelihood ratio (LLR) of all games so far. Every outcome's probability under each is
-the likeliest one at that score, so that the share of draws need not be known. Without draws this is Wald's test of two
-win rates.
+The test compares two Elo differences by the log-likelihood ratio (LLR) of all games so far and stops when the LLR
+leaves its bounds, which takes fewer games on average than a test of fixed length. Under each hypothesis the
+probabilities of win, draw and loss are the maximum-likelihood ones with the mean score of that Elo difference, so the
+share of draws need not be known. Without draws this is Wald's test of two win rates.
 
 Source: Wald 1945, "Sequential Tests of Statistical Hypotheses"; Van den Bergh, "A Practical Introduction to the GSPRT".
 """
@@ -20,24 +20,24 @@ from bench.match.play import scores_alike
 from engine.evaluation.elo import ELO_SCALE, elo_difference, win_rate
 
 ERROR = 0.05
-"""Probability of accepting either difference when the other one is true"""
+"""Probability of accepting either hypothesis when the other one is true"""
 BOUND = math.log((1.0 - ERROR) / ERROR)
-"""LLR at which the higher difference is accepted, and below whose negative the lower one is"""
+"""LLR at which the higher Elo difference is accepted; at -BOUND the lower one is"""
 POINTS = {"second": 0.0, "draw": 0.5, "first": 1.0}
 UNSEEN = 1e-3
-"""Games that stand for none won or none lost, without which some scores could not be explained"""
+"""Count in place of 0 wins or 0 losses, since no distribution without them has some of the mean scores"""
 ROUNDS = 60
-"""Halvings of an interval of some units: to the precision of a float"""
+"""Halvings of the interval of the multiplier, enough for the precision of a float"""
 MOST_ELO = 2000.0
-"""The weaker player is expected to score one point in 100,000 games"""
+"""Largest Elo difference, at which the weaker player's expected score is 1 in 100,000 games"""
 
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """Two Elo differences of the first player, of which one is to be accepted.
+    """Two Elo differences of the first player, one of which the test accepts.
 
     Raises:
-        ValueError: they are not in order, or beyond what games can tell; one line.
+        ValueError: not in order, or beyond ``MOST_ELO``; one line.
     """
 
     low: float
@@ -50,23 +50,20 @@ class Hypotheses:
 
 
 class SequentialTest:
-    """Counts games in the order in which they ended; what is accepted once stays accepted."""
+    """The SPRT over games in the order in which they ended; a decision is final."""
 
     def __init__(self, hypotheses: Hypotheses, records: Iterable[GameRecord] = ()) -> None:
         self.hypotheses = hypotheses
         self.llr = 0.0
         self.accepted: float | None = None
-        """Elo difference; None = not decided"""
+        """accepted Elo difference; None = undecided"""
         self._games = dict.fromkeys(POINTS, 0)
         self._seen: set[tuple[str, ...]] = set()
         for record in records:
             self.add(record)
 
     def add(self, record: GameRecord) -> None:
-        """Count a game, but none without a result, none that was played before, and none after the decision.
-
-        See :func:`bench.match.folder.different`.
-        """
+        """Count a game, but for games without a result, repetitions (``GameRecord.key``), games after the decision."""
         if record.winner is None or self.accepted is not None or (record.moves and record.key in self._seen):
             return
         self._seen.add(record.key)
@@ -76,25 +73,26 @@ class SequentialTest:
             self.accepted = self.hypotheses.high if self.llr > 0 else self.hypotheses.low
 
     def as_json(self) -> dict[str, float | None]:
-        """The hypotheses, and what the games say of them."""
+        """Hypotheses, LLR and decision."""
         return {"elo0": self.hypotheses.low, "elo1": self.hypotheses.high, "llr": self.llr, "accepted": self.accepted}
 
     def _ratio(self) -> float:
-        """The log-likelihood ratio of all games: above 0 where the higher difference explains them better."""
+        """Log-likelihood ratio of all games, above 0 if they are likelier under the higher Elo difference."""
         counts = {POINTS[winner]: float(games) for winner, games in self._games.items() if games or winner != "draw"}
         counts = {points: games or UNSEEN for points, games in counts.items()}
-        low, high = (likeliest(counts, _score_of(elo)) for elo in (self.hypotheses.low, self.hypotheses.high))
+        scores = (1.0 / (1.0 + math.exp(-elo / ELO_SCALE)) for elo in (self.hypotheses.low, self.hypotheses.high))
+        low, high = (likeliest(counts, score) for score in scores)
         return sum(games * math.log(high[points] / low[points]) for points, games in counts.items())
 
 
 def likeliest(counts: dict[float, float], score: float) -> dict[float, float]:
-    """Probabilities with a given mean under which some results are likeliest.
+    """Maximum-likelihood probabilities of the results of games under the constraint of a mean score.
 
-    They are ``share / (1 + t * (points - score))``; the multiplier t is where their mean is the score.
+    They are ``share / (1 + t * (points - score))``, with the Lagrange multiplier t at which their mean is the score.
 
     Args:
-        counts: points of a game -> games, more than 0; there are points on both sides of the score.
-        score: mean points, between 0 and 1.
+        counts: points of a game -> games, more than 0; with points below and above the score.
+        score: mean points of a game, between 0 and 1.
     Returns:
         points -> probability.
     """
@@ -108,13 +106,8 @@ def likeliest(counts: dict[float, float], score: float) -> dict[float, float]:
     return {points: share / (1.0 + t * (points - score)) for points, share in shares.items()}
 
 
-def _score_of(elo: float) -> float:
-    """The expected points of a game at an Elo difference."""
-    return 1.0 / (1.0 + math.exp(-elo / ELO_SCALE))
-
-
 def tally(records: Sequence[GameRecord]) -> dict[str, Any]:
-    """Counts and win rate of some games for the first engine; a draw counts as half a win, a repeated game once."""
+    """Counts, win rate and Elo of the first engine; a draw is half a win, a repeated game counts once."""
     counted = different(records)
     winners = Counter(record.winner for record in counted)
     rate, low, high = win_rate(winners["first"], winners["second"], winners["draw"])
@@ -140,7 +133,7 @@ def summarise(
     """All statistics of a match.
 
     Args:
-        sprt: what a sequential test decides between; None = no test.
+        sprt: hypotheses of the sequential test; None = no test.
     """
     alike = [same for record in records if (same := scores_alike(record)) is not None]
     test = SequentialTest(sprt, records) if sprt else None
@@ -169,7 +162,7 @@ def summarise(
 
 
 def to_json(summary: dict[str, Any]) -> str:
-    """The statistics as JSON; infinite Elo differences become null, since JSON has no infinity."""
+    """The statistics as JSON; infinite Elo differences become null."""
 
     def finite(value: Any) -> Any:
         if isinstance(value, dict):
@@ -180,7 +173,7 @@ def to_json(summary: dict[str, Any]) -> str:
 
 
 def render(summary: dict[str, Any]) -> str:
-    """The table a match ends with; rates and Elo are the first engine's, with their 95% intervals."""
+    """The table printed at the end of a match; win rates and Elo are the first engine's, with 95% intervals."""
     settings, names = summary["settings"], summary["names"]
     total = summary["all"]
     if not total["games"]:
@@ -214,10 +207,10 @@ def render(summary: dict[str, Any]) -> str:
     if any(settings["time"].values()) and None not in overrun.values():
         lines.append(f"clocks overstepped by at most: first {overrun['first']:.2f} s, second {overrun['second']:.2f} s")
     if summary["scores_compared"]:
-        lines.append(f"same score from everyone asked: {summary['scores_alike']} of {summary['scores_compared']} games")
+        lines.append(f"final_score agreed in {summary['scores_alike']} of {summary['scores_compared']} games")
     for role in ROLES:
         if summary["stray_lines"][role]:
-            lines.append(f"{role} wrote {summary['stray_lines'][role]} lines to standard output that were no GTP")
+            lines.append(f"{role} wrote {summary['stray_lines'][role]} lines to standard output outside GTP answers")
     for fault in summary["faults"]:
         by = f", {fault['by']}" if fault["by"] else ""
         lines.append(f"game {fault['game']}{by}: {fault['reason']}: {fault['detail']}")
@@ -227,12 +220,12 @@ def render(summary: dict[str, Any]) -> str:
 def _of_times(
     records: Sequence[GameRecord], name: str, combine: Callable[[Iterable[float]], float]
 ) -> dict[str, float | None]:
-    """One number of all games' times for each role, 0 without games; None where none of them was timed."""
+    """A statistic of one of the records' times for each role: 0 without games, None if no game was timed."""
     seconds = {role: [times[role] for record in records if role in (times := getattr(record, name))] for role in ROLES}
     return {role: combine(seconds[role] or [0.0]) if seconds[role] or not records else None for role in ROLES}
 
 
 def _culprit(record: GameRecord) -> str | None:
-    """The role that lost by a fault of its own; None where only scores differ."""
+    """The role that lost by a fault; None if only the scores differ."""
     was_scored = record.reason in ("score", "move limit", "no score", "disagreement")
     return None if was_scored else {"first": "second", "second": "first"}.get(record.winner or "")

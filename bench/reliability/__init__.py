@@ -1,1 +1,1 @@
-"""Robustness: invalid input, sent to the real process."""
+"""The reliability campaign: fuzzing, faults, kills, clocks, damaged files, memory growth."""

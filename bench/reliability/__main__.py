@@ -1,9 +1,9 @@
-"""``python -m bench.reliability [PARTS]``: a campaign that looks for what costs people a game, an hour or their trust.
+"""``python -m bench.reliability [PARTS]``: a campaign of tests for crashes, hangs, wrong results, lost data and leaks.
 
-The parts are modules that pytest runs, by the plugin :mod:`bench.reliability.campaign`, which also says how to add one.
-Every finished case is in the folder of ``--out`` before the next begins, and the same command resumes after Ctrl-C or a
-crash; cases with faults are run again with ``--again``. Figures are JSON lines on standard output; all else, the table
-too, goes to standard error. Start at :func:`command`.
+The parts are modules that pytest runs with the plugin :mod:`bench.reliability.campaign`, whose docstring explains how
+to add one. Every finished case is written to the folder of ``--out`` before the next begins, so the same command
+resumes after Ctrl-C or a crash; ``--again`` repeats cases with faults. Figures are JSON lines on standard output;
+everything else, the table included, goes to standard error. Start at :func:`command`.
 """
 
 import json
@@ -39,30 +39,32 @@ OUT = click.Path(file_okay=False, path_type=Path)
 
 
 class Collected:
-    """Plugin that takes the cases of a run that only collects them."""
+    """Pytest plugin that stores the collected cases."""
 
     def __init__(self) -> None:
         self.items: list[Any] = []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """All cases are known."""
+        """Store the cases."""
         self.items = list(session.items)
 
 
 def run_pytest(campaign: dict[str, Any], plugin: object, *options: str) -> int:
-    """Run pytest by the campaign's own settings, not by a project's; it reports on standard error. Its status."""
+    """Run pytest with the campaign's settings, without a project's configuration; returns pytest's exit status."""
     own = ("-c", os.devnull, "--rootdir", str(HERE), "--noconftest", "-p", "no:cacheprovider", "--disable-warnings")
-    told = ("-p", "bench.reliability.campaign", "--campaign", json.dumps(campaign))
+    ours = ("-p", "bench.reliability.campaign", "--campaign", json.dumps(campaign))
     with redirect_stdout(sys.stderr):
-        status = pytest.main([*own, *told, *options], plugins=[plugin])
+        status = pytest.main([*own, *ours, *options], plugins=[plugin])
     return int(status)
 
 
 def collected(names: tuple[str, ...], campaign: dict[str, Any], chosen: str) -> list[Row]:
-    """The cases of some parts, of which nothing is known.
+    """Collect the cases of some parts; the rows have no records yet.
 
+    Args:
+        chosen: expression of pytest's ``-k``.
     Raises:
-        ValueError: a part's module cannot be read.
+        ValueError: a part's module cannot be imported.
     """
     found, files = Collected(), [str(HERE / f"{name}.py") for name in names]
     collecting = ("--collect-only", "--continue-on-collection-errors", "-qq", "-k", chosen)
@@ -70,7 +72,7 @@ def collected(names: tuple[str, ...], campaign: dict[str, Any], chosen: str) -> 
     if status == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        raise ValueError("pytest cannot collect the cases; it says why above")
+        raise ValueError("pytest cannot collect the cases; its report is above")
     rows = []
     for name in names:
         items = [item for item in found.items if item.path.stem == name]
@@ -82,10 +84,10 @@ def collected(names: tuple[str, ...], campaign: dict[str, Any], chosen: str) -> 
 
 
 def run_part(row: Row, campaign: dict[str, Any], file: Path, jobs: int, again: bool) -> int:
-    """Run the cases of a part that are missing; every finished one is added to the file. pytest's status.
+    """Run the missing cases of a part and add each finished case to the file; returns pytest's exit status.
 
     Raises:
-        ValueError: another process runs the part in this folder.
+        ValueError: another process runs this part in this folder.
     """
     done = {record.case for record in row.records if not (again and record.faults)}
     missing = [str(HERE / case) for case in row.amounts if case not in done]
@@ -102,32 +104,30 @@ def run_part(row: Row, campaign: dict[str, Any], file: Path, jobs: int, again: b
 
 
 def read_records(row: Row, file: Path) -> None:
-    """Fill in what the file of a part knows of its cases; of two lines of the same case the later one counts."""
+    """Read the records of a part's cases from its file; of two records of a case the later one counts."""
     lines = read_lines(file, lambda line: Record(**json.loads(line)), "finished case of a campaign")
     row.records = list({line.case: line for line in lines if line.case in row.amounts}.values())
 
 
 @click.command(context_settings={"show_default": True})
 @click.argument("parts", nargs=-1, type=click.Choice(NAMES))
-@click.option("--out", type=OUT, help="folder for the results of cases; a campaign found there is resumed")
-@click.option("--quick", is_flag=True, help="the short form: all parts in five minutes on two cores")
+@click.option("--out", type=OUT, help="folder for the results; a campaign found there is resumed")
+@click.option("--quick", is_flag=True, help="short campaign: all parts in five minutes on two cores")
 @click.option(
     "-n", "--jobs", default=core_count, type=click.IntRange(1, 256), show_default="cores", help="worker processes"
 )
-@click.option(
-    "-k", "chosen", default="", metavar="WORDS", help="only cases with these words in their names, as of pytest"
-)
-@click.option("--again", is_flag=True, help="also run the cases that had faults")
-@click.option("--games", type=PATHS, help="real games for the parts that use them: a shard, or a folder of SGF files")
-@click.option("--weights", default=DEFAULT, help="network to play with")
-@click.option("--report", is_flag=True, help="run nothing, report what is in the folder")
-@click.option("--markdown", is_flag=True, help="the table as markdown, instead of figures, on standard output")
+@click.option("-k", "chosen", default="", metavar="WORDS", help="run only cases whose names match, as with pytest -k")
+@click.option("--again", is_flag=True, help="repeat the cases that had faults")
+@click.option("--games", type=PATHS, help="recorded games for the part legality: a shard, or a folder of SGF files")
+@click.option("--weights", default=DEFAULT, help="network of the engines")
+@click.option("--report", is_flag=True, help="run no case, only report the results in the folder")
+@click.option("--markdown", is_flag=True, help="print the table as Markdown on standard output instead of figures")
 @click.pass_context
 def command(
     ctx: click.Context, parts: tuple[str, ...], out: Path | None, quick: bool, jobs: int, chosen: str, again: bool,
     games: Path | None, weights: str, report: bool, markdown: bool,
 ) -> None:  # fmt: skip
-    """Look for crashes, hangs, wrong results, lost data and leaks: PARTS of the campaign, by default all."""
+    """Test for crashes, hangs, wrong results, lost data and leaks. PARTS: parts of the campaign, by default all."""
     campaign = {"quick": quick, "games": str(games.resolve()) if games else None, "weights": weights}
     with one_line_errors(), ExitStack() as stack:
         kept = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -1,8 +1,7 @@
-"""Ray's actors that are killed outright while they play games in bulk: no game is lost, none is there twice.
+"""SIGKILL of Ray actors that play games in bulk: no game may be lost, none recorded twice.
 
-The actors and their kills are real, the network sleeps and then answers alike, so that every game is known: it is the
-one that this process plays under the same number. Every time some more games are in the folder one actor, drawn at
-random, is killed by SIGKILL; Ray starts it anew.
+The actors are real processes. The network sleeps and has fixed outputs, so that every game is known: this process plays
+the same game under the same number. After every ``GAMES_PER_KILL`` games a random actor is killed; Ray restarts it.
 """
 
 import os
@@ -38,7 +37,7 @@ NETWORK = [{"name": "sleeping", "sha256": "0"}]
 
 @dataclass(frozen=True)
 class NotedJob:
-    """Games in bulk by processes that leave their numbers in a folder of this machine."""
+    """Bulk games; each actor's process leaves a file named by its process id in a folder of this machine."""
 
     job: SleepingJob
     folder: str
@@ -53,7 +52,12 @@ def _play(
     job: SleepingJob, out: Path, games: int, execution: Execution | None = None,
     report: Callable[[int], None] = lambda count: None,
 ) -> None:  # fmt: skip
-    """Play games in bulk, or have them played."""
+    """Play games in bulk by threads of this process or by an executor.
+
+    Args:
+        execution: None = this process.
+        report: called with the number of games in the folder.
+    """
     with ExitStack() as stack:
         play = BulkPlay([job.server(stack)], job.plan, NETWORK, out)
         stack.callback(play.close)
@@ -69,7 +73,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL")
 @pytest.mark.skipif(not find_spec("ray"), reason="Ray")
 def test_kills(actors: int, amount: int, folder: Path, outcome: Outcome) -> None:
-    """Kill actors while they play, and compare their games with those of this process."""
+    """Kill actors while they play, and compare the games with those that this process plays."""
     games = GAMES_PER_KILL * (amount + 1)
     _play(SleepingJob(16 * TABLE, 0.0), folder / "alone", games)
     (folder / "pids").mkdir()
@@ -91,9 +95,9 @@ def test_kills(actors: int, amount: int, folder: Path, outcome: Outcome) -> None
     if lost := games - len(numbers):
         faults.append(f"{lost} of {games} games are lost")
     if twice := len(found) - len(numbers):
-        faults.append(f"{twice} games are there twice")
+        faults.append(f"{twice} games are recorded twice")
     if not faults and found != expected:
-        faults.append("the games are not those of one process")
+        faults.append("the games differ from those of one process")
     if len(killed) < amount:
         faults.append(f"{len(killed)} kills, expected {amount}")
     outcome.amount = len(killed)

@@ -1,14 +1,14 @@
-"""The campaign as a plugin of pytest: what a part's module holds, what comes of a case, how it is kept and shown.
+"""The campaign as a plugin of pytest: parts, cases, their outcomes and records, the rows of the table.
 
-A part is a module of this folder that pytest collects: its name in ``NAMES``, in the order of the table, a constant
-``PART`` for its row, and one test whose parameters are the cases. Besides these, its row in ``docs/reliability.md``
+A part is a module of this folder that pytest collects. It needs its name in ``NAMES``, in the order of the table, a
+constant ``PART`` for its row, one test whose parameters are the cases, its row in ``docs/reliability.md``
 (``--report --markdown`` prints it) and a test in ``tests/bench``. For example ``bench/reliability/counts.py``::
 
     PART = Part(
-        title="Legal positions on 2x2, 3x3, 4x4",        # row of the table
-        unit="positions",                                # what amounts count
-        wanted="57; 12,675; 24,318,165",                 # what was wanted of them
-        figures={"slowest count, s": max},               # figures of outcomes, and how those of all cases combine
+        title="Legal positions on 2x2, 3x3, 4x4",        # first column of the table
+        unit="positions",                                # unit of the cases' amounts
+        wanted="57; 12,675; 24,318,165",                 # goal, second column
+        figures={"slowest count, s": max},               # figure of outcomes -> its aggregation over all cases
     )
 
     def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -19,22 +19,21 @@ A part is a module of this folder that pytest collects: its name in ``NAMES``, i
         if (found := legal_positions(size)) != KNOWN[size]:
             outcome.faults.append(f"{size}x{size}: {found} legal positions, expected {KNOWN[size]}")
 
-What a part may rely on, and must keep to:
+Rules for parts:
 
-* The id that pytest gives a case is the same in every run of the same campaign: finished cases are not run again.
-  Whatever is random follows from the case (seed = its number), never from the cases before it. A parameter ``amount``
-  is how much of the part's unit the case does; without one it does 1.
-* Each case runs in the main thread of a worker process of xdist; ``folder`` is an empty folder of its own that is
-  removed afterwards. ``-n N`` workers share a part's cases; ``alone=True`` forbids that where time or memory is
-  measured. ``busy`` processes beside them make the machine one that people use.
-* All faults of a case are listed, one text each, what was expected and what came; a case does not stop at the first
-  where it can continue. An exception is a fault too, so is the worker's death, so is a case that takes longer than
-  ``limit_s``.
-* Ctrl-C is a ``KeyboardInterrupt`` in the case: end child processes in ``finally`` or ``with``. The death of the
-  campaign itself, even by SIGKILL, arrives as the same ``KeyboardInterrupt``.
-* A case should take seconds to a few minutes: the one that runs is what a kill loses. With ``campaign["quick"]`` the
-  cases of a part take about half a minute in all on two cores.
-* A mark ``skipif`` says in a few words what a machine lacks to run the part (a program, reference material).
+* The ids that pytest gives cases are the same in every run of a campaign, since finished cases are not run again.
+  Random numbers depend on the case alone (seed = its number), never on earlier cases. A parameter ``amount`` is the
+  case's amount in the part's unit, by default 1.
+* Each case runs in the main thread of a worker process of xdist; ``folder`` is its own empty folder, deleted
+  afterwards. ``-n N`` workers share a part's cases; ``alone=True`` runs one case at a time, for measurements of time or
+  memory. ``busy`` child processes load the processors meanwhile, like other programs of a user's machine.
+* All faults of a case are listed, each as a text with the expected and the actual result; a case continues after a
+  fault if it can. Exceptions, the worker's death and more than ``limit_s`` seconds are faults too.
+* Ctrl-C raises ``KeyboardInterrupt`` in the case, as does the death of the campaign, even by SIGKILL: end child
+  processes in ``finally`` or ``with``.
+* A case should take seconds to a few minutes, since a kill loses the running one. With ``campaign["quick"]`` the cases
+  of a part take about half a minute in total on two cores.
+* The reason of a ``skipif`` mark names the program or data that the machine lacks.
 """
 
 import faulthandler
@@ -57,41 +56,41 @@ from weights import DEFAULT
 NAMES = (
     "legality", "superko", "counts", "damage", "fuzz", "fuzz_json", "clocked", "evaluator", "kills", "actors", "memory",
 )  # fmt: skip
-"""Names of the parts, each that of its module in this folder, in the order of the table"""
+"""Parts, by the names of their modules in this folder, in the order of the table"""
 STOP_S = 15.0
-"""How long a case that took too long may take to end its child processes"""
+"""Seconds that a case has to end its child processes after its time limit"""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A row of the table."""
+    """A part of the campaign: a row of the table."""
 
     title: str
     unit: str
     wanted: str
     figures: Mapping[str, Callable[[Iterable[float]], float]] = field(default_factory=dict)
-    """names, with units, of figures that outcomes hold, and how those of all cases become one"""
+    """"NAME, UNIT" of a figure of outcomes -> its aggregation over all cases"""
     alone: bool = False
-    """no two cases at once"""
+    """whether cases run one at a time"""
     busy: int = 0
-    """processes that do nothing but keep processors busy beside the cases, however many of these run at once"""
+    """child processes that load the processors while cases run"""
     limit_s: float = 3600.0
-    """most seconds that a case may take"""
+    """time limit of a case in seconds"""
 
 
 @dataclass
 class Outcome:
-    """What comes of a case."""
+    """The outcome of a case."""
 
     faults: list[str] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
-    """by the names in the part's ``figures``"""
+    """by the keys of the part's ``figures``"""
     amount: int | None = None
-    """what was really done, in the part's unit; None = all of it"""
+    """amount that was completed, in the part's unit; None = the case's whole amount"""
 
 
 class Record(NamedTuple):
-    """How a case ended: a line of ``PART.jsonl``."""
+    """A finished case: a line of ``PART.jsonl``."""
 
     case: str
     amount: int
@@ -104,18 +103,18 @@ class Record(NamedTuple):
 
 
 class Recorder:
-    """Plugin of the process that shares cases out among workers: adds every finished case to a file."""
+    """Pytest plugin of the main process: adds the record of every finished case to a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._is_interrupted = False
 
     def pytest_testnodedown(self, error: object) -> None:
-        """A worker that was interrupted from outside ends the campaign; its case is not at fault."""
+        """Note that a worker was interrupted from outside: the case that it ran has no fault."""
         self._is_interrupted |= error == "keyboard-interrupt"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep a case that has ended, by itself or with its worker."""
+        """Record a case that finished, or whose worker died."""
         if not self._is_interrupted and (report.failed or (report.passed and report.when == "call")):
             found = dict(report.user_properties).get("outcome")
             outcome = Outcome(**found) if isinstance(found, dict) else Outcome([report.longreprtext], amount=0)
@@ -126,20 +125,20 @@ class Recorder:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What the cases are told; by itself the short form."""
+    """Declare the option ``--campaign``; without it the campaign is the quick one."""
     known = {"quick": True, "games": None, "weights": DEFAULT}
     parser.addoption("--campaign", type=json.loads, default=known, help="settings of the campaign, as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """In a worker, both signals interrupt the case."""
+    """Let SIGINT and SIGTERM interrupt the case of a worker."""
     if hasattr(config, "workerinput"):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _interrupt_once)
 
 
 def _interrupt_once(number: int, frame: object) -> None:
-    """Ctrl-C reaches the worker from the terminal and from the campaign; cleaning up is interrupted by neither."""
+    """Raise KeyboardInterrupt once: Ctrl-C arrives twice, from terminal and main process, but clean-up must finish."""
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -153,20 +152,20 @@ def campaign(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture
 def outcome() -> Outcome:
-    """What comes of this case."""
+    """The outcome of this case, for the case to fill in."""
     return Outcome()
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """An empty folder that is removed afterwards, however many files a case leaves there."""
+    """An empty folder that is deleted after the case."""
     with tempfile.TemporaryDirectory(prefix="keima-reliability-", ignore_cleanup_errors=True) as path:
         yield Path(path)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """End a worker whose case cannot be interrupted, as in a kernel without end."""
+    """Kill a worker whose case cannot be interrupted after its time limit, such as one in an endless kernel."""
     if limit_s := item.config.option.timeout:
         faulthandler.dump_traceback_later(limit_s + STOP_S, exit=True, file=sys.__stderr__ or sys.stderr)
     try:
@@ -177,7 +176,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Function) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A case with faults has failed; its outcome travels with the report."""
+    """Mark a case with faults as failed, and attach its outcome to the report."""
     report = yield
     outcome = item.funcargs.get("outcome")
     if report.when == "call" and isinstance(outcome, Outcome):
@@ -192,35 +191,35 @@ def pytest_runtest_makereport(item: pytest.Function) -> Generator[None, pytest.T
 
 
 def amount_of(item: pytest.Function) -> int:
-    """How much of its part's unit a case is to do."""
+    """A case's amount in its part's unit."""
     return int(item.callspec.params.get("amount", 1))  # type: ignore[call-overload]
 
 
 @dataclass
 class Row:
-    """A part, its cases and what came of them."""
+    """A part, its cases and their records."""
 
     name: str
     part: Part
     amounts: dict[str, int]
-    """what the cases are to do, by their ids"""
+    """id of each case -> its amount"""
     missing: str
-    """why it cannot be run here"""
+    """programs or data that the machine lacks to run the part; empty = none"""
     records: list[Record] = field(default_factory=list)
 
     @property
     def amount(self) -> int:
-        """What was done, in the part's unit."""
+        """Completed amount of all cases, in the part's unit."""
         return sum(record.amount for record in self.records)
 
     @property
     def faults(self) -> list[tuple[str, str]]:
-        """Cases and what was wrong."""
+        """All faults: case and text."""
         return [(record.case, fault) for record in self.records for fault in record.faults]
 
     @property
     def figures(self) -> dict[tuple[str, str], float]:
-        """The part's figures over all cases, by words and unit."""
+        """The part's figures over all cases, by name and unit."""
         found = {}
         for name, combine in self.part.figures.items():
             words, _, unit = name.rpartition(", ")
@@ -230,11 +229,11 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether all cases have been run, without a fault."""
+        """Whether all cases have finished without a fault."""
         return len(self.records) == len(self.amounts) and not self.faults
 
     def as_markdown(self) -> str:
-        """The row as the docs have it."""
+        """The row of the table in Markdown, as in docs/reliability.md."""
         found = [f"not run: {self.missing}" if self.missing else "not run yet"]
         if self.records:
             wanted, n_faults = sum(self.amounts.values()), len(self.faults)
@@ -246,7 +245,7 @@ class Row:
         return f"| {self.part.title} | {self.part.wanted} | {'; '.join(found)} |"
 
     def print_figures(self) -> None:
-        """A JSON line a figure: what was done, faults, and the part's own figures."""
+        """Print the amount, the number of faults and the part's own figures, one JSON line each."""
         if self.records:
             name = f"reliability/{self.name}"
             print_figure(name, [self.amount], self.part.unit)

@@ -1,10 +1,10 @@
-"""Games on every kind of clock, against a referee at the other end of the pipe who forgives nothing.
+"""Games on every kind of clock, with times measured at the other end of the pipe and no tolerance.
 
-The engine plays both sides, by networks whose evaluations cost 1, 50 and 400 ms, on a machine that two other processes
-keep busy, and with ``-n`` other games too. Time is counted from the command to its answer. What the hypervisor took
-from the machine meanwhile (``steal`` of /proc/stat) is recorded: it is time that no engine can account for.
+The engine plays both sides with networks whose evaluations take 1, 50 and 400 ms, while two other processes (with
+``-n`` other games, too) load the processors. Time is measured from a command to its answer. Time that the hypervisor
+took from the machine meanwhile (``steal`` of /proc/stat) is recorded, since no engine can account for it.
 
-Sources: as of :mod:`engine.play.clock`.
+Sources: see :mod:`engine.play.clock`.
 """
 
 from itertools import product
@@ -27,7 +27,7 @@ PART = Part(
     limit_s=1800.0,
 )
 ANSWER_S = 120.0
-"""Longer than any clock here: an engine that has not answered by then hangs"""
+"""Longest wait for an answer, longer than any clock here"""
 COSTS_S = (0.001, 0.05, 0.4)
 MOST_MOVES = {9: 120, 19: 60}
 """Board size -> moves after which a game ends"""
@@ -36,19 +36,19 @@ REPEATS = 5
 
 
 class Kind(NamedTuple):
-    """A clock and how the engine is told of it."""
+    """A clock and the GTP commands that the engine gets for it."""
 
     settings: TimeSettings
     dialect: Dialect
     tells_left: bool = True
-    """``time_left`` goes before every move; otherwise the engine has to keep the account"""
+    """whether ``time_left`` is sent before every move; otherwise the engine must keep track of its time"""
 
 
 KINDS = {
-    "absolute, not told": Kind(absolute(15.0), Dialect.GTP, tells_left=False),
+    "absolute, without time_left": Kind(absolute(15.0), Dialect.GTP, tells_left=False),
     "absolute": Kind(absolute(15.0), Dialect.KATA),
     "Canadian": Kind(canadian(4.0, 6.0, 5), Dialect.GTP),
-    "Canadian of KGS, not told": Kind(canadian(0.0, 6.0, 5), Dialect.KGS, tells_left=False),
+    "Canadian of KGS, without time_left": Kind(canadian(0.0, 6.0, 5), Dialect.KGS, tells_left=False),
     "byo-yomi of KGS": Kind(byoyomi(4.0, 2.0, 3), Dialect.KGS),
     "byo-yomi": Kind(byoyomi(0.0, 1.0, 3), Dialect.KATA),
     "Fischer": Kind(fischer(5.0, 0.5), Dialect.KATA),
@@ -57,7 +57,7 @@ KINDS = {
 
 
 def stolen_s() -> float:
-    """Processor time that other machines on this hardware took from this one so far; 0 where it is not told."""
+    """Processor time in seconds that the hypervisor took from this machine so far; 0 if it is not known."""
     try:
         words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
         return float(words[8]) / 100.0
@@ -66,7 +66,7 @@ def stolen_s() -> float:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every clock by every cost on both boards, again and again; the short form begins one on each clock."""
+    """Every clock, evaluation time and board size, ``REPEATS`` times; the quick campaign has one game on each clock."""
     if metafunc.config.option.campaign["quick"]:
         cases = [(kind, COSTS_S[number % 3], 9, 1, QUICK_MOVES) for number, kind in enumerate(KINDS)]
     else:
@@ -76,7 +76,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_game(kind: str, cost_s: float, size: int, seed: int, most_moves: int, outcome: Outcome) -> None:
-    """One game."""
+    """Play one game; each overstepping of a clock is a fault."""
     settings, dialect, tells_left = KINDS[kind]
     clocks = {color: PlayerClock(settings, dialect) for color in "bw"}
     longest_s, passes, stolen_before_s = 0.0, 0, stolen_s()
@@ -93,7 +93,7 @@ def test_game(kind: str, cost_s: float, size: int, seed: int, most_moves: int, o
             answer = client.ask(f"genmove {color}", ANSWER_S)
             longest_s = max(longest_s, client.last_answer_s)
             if not clock.spend(client.last_answer_s, 0.0):
-                fault = f"move {n}: {client.last_answer_s:.3f} s with {left}, the clock is overstepped"
+                fault = f"move {n}: clock overstepped, {client.last_answer_s:.3f} s with {left}"
                 outcome.faults.append(fault)
             passes = passes + 1 if answer == "pass" else 0
             if passes == 2 or answer == "resign":

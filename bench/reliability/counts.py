@@ -1,9 +1,9 @@
-"""Legal positions counted by the engine's board: each of the ``3 ** (size * size)`` boards is set up, stone by stone.
+"""Number of legal positions by the engine's board: each of the ``3 ** (size * size)`` boards is set up stone by stone.
 
-A board is a legal position if every chain has a liberty. Setting it up by :func:`engine.go.board.play` takes a stone
-off exactly where that fails: points to come are empty, so liberties only become fewer. A second reading of each board
-by sets of bits, which shares nothing with the first, must agree on that, and on the stones and liberties of every chain
-of a legal position. Source of the numbers: Tromp and Farneback, "Combinatorics of Go", 2007.
+A board is a legal position if every chain has a liberty. Setting it up by :func:`engine.go.board.play` captures a stone
+exactly if it is not, since points not yet set are empty and liberties only become fewer. A second implementation, by
+bit sets, shares no code with the board and must agree on legality and on the stones and liberties of every chain of a
+legal position. Source of the numbers: Tromp and Farneback, "Combinatorics of Go", 2007.
 """
 
 import pytest
@@ -19,7 +19,7 @@ PART = Part(title="Legal positions on 2x2, 3x3, 4x4", unit="positions", wanted="
 
 @kernel
 def _spread(points, size):
-    """The neighbours of a set of points; a bit a point, row after row."""
+    """The neighbours of a set of points; bits are points, row by row."""
     first = 0
     for row in range(size):
         first |= 1 << (row * size)
@@ -49,7 +49,7 @@ def _bits(points):
 
 @kernel
 def _is_legal_by_bits(black, white, size):
-    """Whether every chain has a liberty: a stone is connected to one beside an empty point."""
+    """Whether every chain has a liberty, that is, contains a stone beside an empty point."""
     empty = ((1 << (size * size)) - 1) & ~(black | white)
     near = _spread(empty, size)
     return _chain(near & black, black, size) == black and _chain(near & white, white, size) == white
@@ -57,7 +57,7 @@ def _is_legal_by_bits(black, white, size):
 
 @kernel
 def _is_read_by_bits(board, black, white):
-    """Whether the board knows the stones and liberties of each of its chains as sets of bits have them."""
+    """Whether the board's numbers of stones and liberties of every chain equal those by bit sets."""
     size = board.meta[META_SIZE]
     for index in range(size * size):
         point = point_of(index, size)
@@ -74,9 +74,9 @@ def count(board, blank):
     """Count the legal positions among all colourings of the points.
 
     Args:
-        board, blank: boards of one size, the second empty.
+        board, blank: boards of one size; ``board`` is overwritten, ``blank`` is empty.
     Returns:
-        (int64, int64): legal positions, and boards of which the two readings differ.
+        (int64, int64): legal positions, and boards on which the two implementations differ.
     """
     size = blank.meta[META_SIZE]
     legal, differing = 0, 0
@@ -110,4 +110,4 @@ def test_count(size: int, amount: int, outcome: Outcome) -> None:
     if outcome.amount != amount:
         outcome.faults.append(f"{outcome.amount} legal positions on {size}x{size}, expected {amount}")
     if differing:
-        outcome.faults.append(f"{differing} boards of {size}x{size} are read otherwise by sets of bits, expected 0")
+        outcome.faults.append(f"{differing} boards of {size}x{size} differ from the bit sets, expected 0")

@@ -1,7 +1,6 @@
-"""Damaged files of every kind that people hand to the engine: read, or refused in one line, in bounded time and memory.
+"""Damaged files of every kind that the engine reads: read, or refused in one line, in bounded time and memory.
 
-What is read after all is also used, as far as that is cheap: values that no check has noticed must not break down what
-works with them.
+The data of a damaged file that is accepted are also used, if that is cheap: code that uses them must not fail.
 """
 
 import time
@@ -41,7 +40,7 @@ from gtp.cli.settings import read_settings, write_settings
 
 FILES, BLOCK = 1000, 50
 MAX_SECONDS, MAX_MIB = 20.0, 512
-"""Processor time of one file, and memory that reading one may take at any moment"""
+"""Limits for reading one file: processor time, and peak memory"""
 MAX_LINE = 1000
 
 
@@ -96,7 +95,7 @@ def _rows(path: Path) -> None:
 
 
 def _owners(path: Path) -> None:
-    """Let the file be what an earlier run saved: it is used if it is sound, else made anew."""
+    """Use the file as the saved final owners of an earlier run: it is read if sound, else computed again."""
     place = path.parent / "owners"
     games = made_games()
     saved_final_owners(games, place)
@@ -105,28 +104,29 @@ def _owners(path: Path) -> None:
 
 
 def _patterns(path: Path) -> None:
-    """Read a rollout policy and make its tables."""
+    """Read a rollout policy and compute its tables."""
     rollout_tables(load_patterns(path))
 
 
 def _state(path: Path) -> None:
-    """Read the state of a run; and, as its curves, whatever it is."""
+    """Read the file as the state of a run, and the copy beside it as its curves."""
     Curves(path.with_name("curves.csv"), 1)
     read_state(path, tiny_model(), torch.device("cpu"))
 
 
 def _match(path: Path) -> None:
-    """Go on with a match of these results."""
+    """Resume a match with this file."""
     folder = MatchFolder(path.parent / "match", MATCH_SETTINGS)
     render(summarise(folder.records, folder.settings))
 
 
 class Kind(NamedTuple):
-    """One kind of file."""
+    """A kind of file."""
 
     write: Callable[[Path], None]
-    """writes a sound one"""
+    """writes a sound file"""
     read: Callable[[Path], None]
+    """reads a file and uses its data"""
     name: str = "file"
 
 
@@ -156,7 +156,7 @@ PART = Part(
 
 @cache
 def _original(kind: str) -> bytes:
-    """A sound file; the reader has no fault to find with it."""
+    """Content of a sound file, which the reader accepts."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / KINDS[kind].name
         path.parent.mkdir(exist_ok=True)
@@ -167,7 +167,7 @@ def _original(kind: str) -> bytes:
 
 
 def _one_line(read: Callable[[], None]) -> str:
-    """The fault of a reader: nothing if it reads, or refuses in one line."""
+    """The fault of a reader; empty if it accepts the file, or refuses it in one line."""
     try:
         read()
     except (ValueError, OSError) as error:
@@ -186,7 +186,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_files(kind: str, first: int, amount: int, folder: Path, outcome: Outcome) -> None:
-    """Damage a file in some ways and have each read."""
+    """Damage a file in ``amount`` ways and read each result."""
     sound, slowest, grown = _original(kind), 0.0, 0.0
     for number in range(first, first + amount):
         path = folder / str(number) / KINDS[kind].name

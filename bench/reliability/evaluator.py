@@ -1,7 +1,7 @@
-"""A network that fails, hangs, runs out of memory or outputs NaN while the engine plays.
+"""Networks that fail, hang, run out of memory or output NaN while the engine plays.
 
-The game must continue, or end with one line of an answer: every move is legal and in time, none is a pass or a
-resignation in the opening, standard error says what is wrong in lines, and the process ends at ``quit``.
+The game must continue or end with an error of one line: every move is legal and in time, none is a pass or a
+resignation in the opening, standard error names the fault without a traceback, and the process ends at ``quit``.
 """
 
 import time
@@ -22,23 +22,23 @@ PART = Part(
     figures={"slowest move, s": max},
 )
 WHEN = {"at the first move": (0, UNLIMITED), "in mid-game": (400, UNLIMITED), "for a while": (200, 60)}
-"""Calls of the network after those of the start, and calls that fail then"""
+"""Name -> calls of the network without the fault after those at the start, then calls with it"""
 START_CALLS = 40
-"""More than the start makes: nothing fails before the first move"""
+"""Upper bound of the calls at the start, so that no call fails before the first move"""
 LIMITS = {
     "byo-yomi": (("--seconds", "1"), "kata-time_settings byoyomi 0 1 3", 1.0),
     "seconds": (("--seconds", "0.5"), "", 5.0),
     "visits": (("--visits", "40", "--seconds", "0"), "", 150.0),
     "pondering": (("--seconds", "0.3", "--ponder"), "", 5.0),
 }
-"""Name -> options, clock, and the longest that a move may take"""
+"""Name -> options, command that sets the clock, longest time for a move in seconds"""
 ANSWER_S, END_S = 300.0, 10.0
 SIZE, MOVES = 9, 24
-"""Few enough that nothing is settled, and a pass is a wrong move"""
+"""Few moves, so that a pass is still a mistake"""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every fault at every moment under every limit; the short form has each fault once."""
+    """Every fault at every moment under every limit; the quick campaign has each fault once."""
     if metafunc.config.option.campaign["quick"]:
         cases = [(fault, list(WHEN)[number % 3], "byo-yomi", 1) for number, fault in enumerate(FAULTS)]
     else:
@@ -47,7 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_game(fault: str, when: str, limit: str, seed: int, outcome: Outcome) -> None:
-    """One game."""
+    """Play one game with a faulty network."""
     good, bad = WHEN[when]
     options, clock, longest_s = LIMITS[limit]
     network = {"fault": fault, "good": START_CALLS + good, "bad": bad}
@@ -64,20 +64,20 @@ def test_game(fault: str, when: str, limit: str, seed: int, outcome: Outcome) ->
                 if client.last_answer_s > longest_s:
                     faults.append(f"move {n} took {client.last_answer_s:.2f} s, expected at most {longest_s:g} s")
                 if answer in ("pass", "resign") or not game.is_legal(color, from_vertex(answer, SIZE)):
-                    faults.append(f"move {n}: {answer}, which is a wrong move here")
+                    faults.append(f"move {n}: {answer}, expected a legal move on the board")
                     return
                 game.play(color, from_vertex(answer, SIZE))
             for question in ("final_score", "final_status_list dead"):
                 client.ask(question, ANSWER_S)
         except EngineRefused as refused:
             if "\n" in str(refused) or "internal error" in str(refused):
-                faults.append(f"ended with more than a line: {refused}")
+                faults.append(f"ended with {refused}, expected an error of one line")
         begun_s = time.perf_counter()
         client.close()
         if time.perf_counter() - begun_s > END_S:
             faults.append(f"quit took {time.perf_counter() - begun_s:.1f} s, expected at most {END_S:g} s")
         if "Traceback" in client.said:
-            faults.append(f"standard error has more than lines for people:\n{client.said}")
+            faults.append(f"a traceback on standard error:\n{client.said}")
         if "network hash" not in client.said and not faults and when != "for a while":
-            faults.append(f"nothing says that the network fails; standard error:\n{client.said}")
+            faults.append(f"standard error does not name the network's fault:\n{client.said}")
     outcome.figures = {"slowest move, s": slowest_s}

@@ -1,14 +1,14 @@
-"""A fuzzer: sends the real process malformed lines, and holds it to one reply a command and nothing else.
+"""A GTP fuzzer: sends valid and malformed lines to the real process and checks that each command has one reply.
 
-Lines are a random mixture, the same for the same seed: sensible commands with good and bad arguments, so that games
-are played to their ends and taken back, clocks run and analyses begin; those with bytes changed, words doubled, ids put
-in front; random bytes; endless lines. They are sent as fast as the process takes them, cut anywhere; where it searches,
-the writer at times waits until the process has caught up and then a little longer, so that analyses and pondering run
-for a while before the next line ends them. They come from ``random`` and not from hypothesis, whose draws depend on its
+Lines are random, reproducible by seed: commands with valid and invalid arguments, so that games are played to their
+ends and undone, clocks run and analyses begin; the same with bytes changed, words doubled, ids prepended; random bytes;
+very long lines. They are sent as fast as the process reads them, in pieces cut anywhere. For engines that search the
+writer sometimes waits until the process has caught up and a little longer, so that analyses and pondering run for a
+while before the next line stops them. The lines come from ``random`` and not from hypothesis, whose draws depend on its
 release and on the modules that are imported.
 
-Checked are: exactly one reply a command, in order, with its id; nothing between replies; no control characters; lines
-of an analysis that begin with ``info`` or ``play``; no "internal error"; no silence of a minute; exit status 0.
+Checked are: exactly one reply a command, in order, with its id; no output between replies; no control characters; lines
+of an analysis begin with ``info`` or ``play``; no "internal error"; no silence of a minute; exit status 0.
 """
 
 import asyncio
@@ -40,20 +40,21 @@ ENGINES: dict[str, tuple[str, ...]] = {
     "rollouts": ("--visits", "40", "--ponder", "--ponder-visits", "500", "--threads", "2"),
     "network": ("--visits", "6", "--ponder", "--ponder-visits", "100", "--threads", "2", "--evaluators", "1"),
 }
-"""One that moves at once, so that most lines are parsed and games are long; searches, with pondering and threads"""
+"""Name -> options: an engine without a search, so that many lines are read and games are long; two that search, with
+pondering and several threads"""
 COMMON = ("--size", "9", "--memory", "64", "--lag", "0.05")
 SHARES = ("policy", "rollouts", "policy", "network", "policy")
-"""The engines of consecutive seeds"""
+"""Engines by seed, in cyclic order"""
 WARM_UP = (b"genmove b", b"final_score", b"clear_board")
 SILENCE_S = 60.0
 PAUSES, PAUSES_OF_ANALYSES = 0.01, 0.5
-"""Share of lines, and of those that begin an analysis, behind which the writer waits where the engine searches"""
+"""For engines that search: share of lines, and of commands that begin an analysis, after which the writer waits"""
 PAUSE_S = 0.04
 """Longest of these waits"""
 SHOWN = 12
-"""Lines before a fault that a report repeats"""
+"""Number of lines before a fault in its report"""
 LINES = 10_000
-"""of one case"""
+"""Lines of a case"""
 
 FIRST_LINE = re.compile(rb"([=?])([0-9]*)(?: .*)?")
 STRAY = re.compile(rb"[\x00-\x1f\x7f]")
@@ -70,7 +71,7 @@ ANALYZE = (
 )  # fmt: skip
 ANALYZE_NAMES = frozenset(name.encode() for name in ANALYZE)
 PARAMETERS = ("temperature", "temperature-moves", "resignThreshold", "lag", "c-puct", "root-noise", "seed", "nonsense")
-"""For kata-set-param: none that lets it search for long, or in many threads"""
+"""Parameters for kata-set-param, without those that make searches long or use many threads"""
 SIZES = ("2", "3", "5", "7", "9", "9", "9", "13", "19", "25", "26", "0", "-1", "9 9", "9 13")
 WORDS = (
     "b", "w", "black", "WHITE", "green", "pass", "PASS", "resign", "D4", "A1", "J9", "T19", "z99", "0", "1", "2", "-1",
@@ -84,30 +85,28 @@ LONG = (b"", b"5 ", b"# ", b"play b ")
 
 
 class Fuzzer(FuzzedProcess):
-    """The real process and the malformed lines of a seed."""
+    """The real process and the lines of a seed."""
 
     def __init__(self, seed: int, count: int, engine: str = "policy", weights: str = DEFAULT) -> None:
-        """Nothing is started yet.
-
-        Args:
-            engine: one of ``ENGINES``.
-            weights: network of the one that plays with a network.
+        """Args:
+        engine: one of ``ENGINES``.
+        weights: network of the engine "network".
         """
         super().__init__(command_line(engine, weights), random.Random(seed), SILENCE_S)
         self._lines = [*WARM_UP, *lines(seed, count)]
         self._pauses = engine != "policy"
         self._due: deque[tuple[bytes, bytes, bytes]] = deque()
-        """ids and names of commands whose replies are still to come, with their lines"""
+        """id, name and line of each command without a reply yet"""
         self._recent: deque[bytes] = deque(maxlen=SHOWN)
         self._reply: list[bytes] = []
-        """lines of a reply that has not ended"""
+        """lines of the current reply"""
         self.has_begun = not WARM_UP
         self._begun_s = self._heard_s = time.monotonic()
         self.sent = self.replies = -len(WARM_UP)
 
     @property
     def seconds(self) -> float:
-        """From the warm-up's last reply to the last."""
+        """Seconds from the last reply of the warm-up to the last reply."""
         return self._heard_s - self._begun_s
 
     async def _write(self) -> None:
@@ -132,19 +131,19 @@ class Fuzzer(FuzzedProcess):
         reply, self._reply = self._reply, []
         found = FIRST_LINE.fullmatch(reply[0]) if reply else None
         if found is None:
-            raise self._told(f"no reply of GTP: {reply}")
+            raise self._fault_at(f"not a GTP reply: {reply}")
         if not self._due:
-            raise self._told(f"a reply without a command: {reply}")
+            raise self._fault_at(f"a reply without a command: {reply}")
         id_, name, asked = self._due.popleft()
         self._recent.append(asked[:200])
         if found[2] != id_:
-            raise self._told(f"id {id_.decode()!r} was asked, answered: {reply}")
+            raise self._fault_at(f"expected id {id_.decode()!r}: {reply}")
         if b"internal error" in reply[0]:
-            raise self._told(f"an internal error: {reply}")
+            raise self._fault_at(f"an internal error: {reply}")
         if any(map(STRAY.search, reply)):
-            raise self._told(f"control characters: {reply}")
+            raise self._fault_at(f"control characters: {reply}")
         if name in ANALYZE_NAMES and not all(map(ANALYSIS.fullmatch, reply[1:])):
-            raise self._told(f"no report of an analysis: {reply}")
+            raise self._fault_at(f"not a report of an analysis: {reply}")
         self.replies += 1
         self._heard_s = time.monotonic()
         if self.replies == 0:
@@ -152,13 +151,13 @@ class Fuzzer(FuzzedProcess):
 
     def _check_end(self, status: int, errors: str) -> None:
         if self._reply:
-            raise self._told(f"half a reply: {self._reply}")
+            raise self._fault_at(f"an incomplete reply: {self._reply}")
         if status or self._due or "Traceback" in errors:
             missing = f"exit status {status}, {len(self._due)} replies missing"
-            raise self._told(f"{missing}; standard error: {errors[-2000:]}")
+            raise self._fault_at(f"{missing}; standard error: {errors[-2000:]}")
 
-    def _told(self, text: str) -> Fault:
-        """What is wrong, with the lines that led there."""
+    def _fault_at(self, text: str) -> Fault:
+        """A fault with the number of the reply, the lines before it and the next line."""
         before = "\n".join(repr(line) for line in self._recent)
         following = repr(self._due[0][2][:200]) if self._due else "nothing"
         return Fault(f"reply {self.replies}: {text}\nafter\n{before}\nnext was {following}")
@@ -171,11 +170,11 @@ def command_line(engine: str, weights: str) -> list[str]:
 
 
 def lines(seed: int, count: int) -> Iterator[bytes]:
-    """``count`` lines, none of which ends the session or writes a file."""
+    """``count`` lines without commands that end the session or write a file."""
     rng = random.Random(seed)
     names = [command.name for command in COMMANDS if command.name not in LEFT_OUT]
     while count:
-        # No other folder may be read or written; a line is one line.
+        # Without "/" no line names another folder.
         line = line_of(rng, names).replace(b"/", b"|").replace(b"\n", b" ")
         due = reply_to(line)
         if due is None or not due[1].lower().startswith(tuple(name.encode() for name in LEFT_OUT)):
@@ -184,7 +183,7 @@ def lines(seed: int, count: int) -> Iterator[bytes]:
 
 
 def line_of(rng: random.Random, names: list[str]) -> bytes:
-    """One line without its end."""
+    """One line without its newline."""
     kind = rng.random()
     if kind < 0.002:
         return rng.choice(LONG) + b"x" * rng.randint(MAX_LINE - 9, 4 * MAX_LINE)
@@ -196,7 +195,7 @@ def line_of(rng: random.Random, names: list[str]) -> bytes:
 
 
 def sensible(rng: random.Random) -> str:
-    """A command of a game, its arguments mostly good."""
+    """A command of a game, with mostly valid arguments."""
     color, size = rng.choice("bw"), 9
     vertex = rng.choice("ABCDEFGHJ") + str(rng.randint(1, size))
     clock = f"{rng.choice((0, 0.2, 3, 90, -5))} {rng.choice((0, 0.05, 0.3, 30, -2))} {rng.randint(-1, 10)}"
@@ -220,7 +219,7 @@ def sensible(rng: random.Random) -> str:
 
 
 def mutated(rng: random.Random, line: bytes) -> bytes:
-    """A line with something changed."""
+    """A line with a random change."""
     match rng.randrange(8):
         case 0:
             return b" ".join(word for word in line.split() for _ in range(rng.randint(0, 2)))
@@ -236,13 +235,13 @@ def mutated(rng: random.Random, line: bytes) -> bytes:
 
 
 def reply_to(line: bytes) -> tuple[bytes, bytes] | None:
-    """Id and name of the command in a line, as the protocol's text defines them; None = no reply is due."""
+    """Id and name of the command in a line by the GTP specification; None = the line gets no reply."""
     text = line[: MAX_LINE + 1].translate(None, CONTROL).partition(b"#")[0]
     text = text.removeprefix(BYTE_ORDER_MARK).strip(b" \t")
     if not text:
         return None
     found = COMMAND.match(text)
-    assert found is not None  # every part of the pattern may be empty
+    assert found is not None  # the pattern matches any text
     id_, name = found.groups()
     if id_ is not None and int(id_) > LARGEST_ID:
         id_, name = None, id_
@@ -257,7 +256,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_lines(engine: str, seed: int, amount: int, campaign: dict[str, Any], outcome: Outcome) -> None:
-    """One process and all lines of a seed."""
+    """Send all lines of a seed to one process."""
     fuzzer = Fuzzer(seed, amount, engine, campaign["weights"])
     fuzzer.run()
     outcome.faults += fuzzer.faults

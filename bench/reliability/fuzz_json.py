@@ -1,10 +1,10 @@
-"""A fuzzer of ``keima analysis``: sends the real process wrong queries and broken lines, and holds it to its answers.
+"""A fuzzer of ``keima analysis``: sends valid and invalid queries and broken lines to the real process.
 
-Lines are a random mixture, the same for the same seed: queries good and bad, actions, broken JSON, no JSON. Every one
-is answered once: by an error, by what an action says, or by one last report of each turn that a query asks for, before
-which warnings and reports during the search may stand. A line that is no object with an id is answered by an error
-without one. All that is written is whole lines of JSON; no error is an internal one; the process ends with status 0
-when its input ends, whatever still waits then. One process in five is ended by SIGTERM in the middle instead.
+Lines are random, reproducible by seed: valid and invalid queries, actions, broken JSON, other text. Every line gets one
+answer: an error, the answer to an action, or one final report of each turn of a query, preceded by any number of
+warnings and reports during the search. A line that is not an object with an id gets an error without id. The output
+consists of complete lines of JSON without internal errors. When its input ends the process finishes what is queued and
+exits with status 0. One process in five is stopped by SIGTERM instead.
 
     python -m bench.reliability fuzz_json --quick
 """
@@ -30,11 +30,11 @@ PART = Part(
     limit_s=7200.0,
 )
 LINES = 5_000
-"""of one case"""
+"""Lines of a case"""
 ENDED = 5
-"""Every such seed's process is ended by a signal"""
+"""The processes of seeds divisible by this are stopped by SIGTERM"""
 SILENCE_S, END_S = 120.0, 30.0
-"""Longest silence, and longest from SIGTERM to the end"""
+"""Longest silence, and longest time from SIGTERM to exit"""
 
 SIZES = (2, 3, 5, 7, 9, 9, 9, 13, 19)
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
@@ -64,14 +64,14 @@ GARBAGE = (
     b'{"id":["q"]}', b'{"action":"query_version"}', b"NaN", b"-", b"1e400", b"\xff\xfe", b"\x00", b"quit", b"name",
     b"[" * 100_000, b'{"a":' * 5_000, b'{"id":"' + b"x" * 100_000, b"9" * 5_000, b'"\\ud800"', b"// words", b"'id'",
 )  # fmt: skip
-"""None of these has an id that an answer could name"""
+"""Lines without a valid id"""
 
 
 class JsonFuzzer(FuzzedProcess):
     """The real process and the lines of a seed."""
 
     def __init__(self, seed: int, count: int, weights: str) -> None:
-        """Nothing is started yet."""
+        """See :class:`FuzzedProcess`."""
         rng = random.Random(seed)
         command = keima(
             "analysis", "--weights", weights, "--memory", 64, "-override-config",
@@ -81,9 +81,9 @@ class JsonFuzzer(FuzzedProcess):
         self._sent = list(lines(seed, count))
         is_ended = seed % ENDED == 0 and os.name == "posix"
         self._answers_to_end = rng.randint(1, max(1, count // 2)) if is_ended else None
-        """answers after which the process is ended by SIGTERM; None = by the end of its input"""
+        """answers after which the process gets SIGTERM; None = it ends with its input"""
         self._found: defaultdict[str, Counter[int | None]] = defaultdict(Counter)
-        """by id, last reports by turn; None counts errors and answers to actions"""
+        """by id: number of final reports of each turn; under None, of errors and answers to actions"""
         self._nameless = self.heard = 0
 
     async def _write(self) -> None:
@@ -102,12 +102,12 @@ class JsonFuzzer(FuzzedProcess):
         try:
             value = json.loads(line.decode("utf-8"))
         except ValueError as error:
-            self._fault(f"no line of JSON ({error}): {line[:500]!r}")
+            self._fault(f"not a line of JSON ({error}): {line[:500]!r}")
             return
         if not isinstance(value, dict) or not line.endswith(b"\n"):
-            self._fault(f"no object in a line: {line[:500]!r}")
+            self._fault(f"not a JSON object on one line: {line[:500]!r}")
         else:
-            self._sort(value)
+            self._count(value)
 
     def _check_end(self, status: int, errors: str) -> None:
         if "Traceback" in errors:
@@ -117,10 +117,10 @@ class JsonFuzzer(FuzzedProcess):
                 self._fault(f"exit status {status}; standard error: {errors[-2000:]}")
             self._check_answers()
 
-    def _sort(self, value: dict[str, Any]) -> None:
-        """Enter what answers a line."""
+    def _count(self, value: dict[str, Any]) -> None:
+        """Count an answer under its id."""
         if "internal error" in str(value.get("error", "")) or ("error" in value and "turnNumber" in value):
-            self._fault(f"an error that is ours: {json.dumps(value)[:1000]}")
+            self._fault(f"an internal error: {json.dumps(value)[:1000]}")
         name = value.get("id")
         if not isinstance(name, str):
             self._nameless += 1
@@ -134,7 +134,7 @@ class JsonFuzzer(FuzzedProcess):
             found[None] += 1
 
     def _check_answers(self) -> None:
-        """Whether every line had its answer, and only one."""
+        """Check that every line has exactly one answer."""
         by_name = dict(self._sent)
         by_name.pop("", None)
         for name, found in self._found.items():
@@ -143,22 +143,22 @@ class JsonFuzzer(FuzzedProcess):
                 continue
             line, others = by_name[name], found.pop(None, 0)
             if not others + len(found) and asks_for_nothing(line):
-                continue  # It was warned of something.
+                continue  # Only a warning.
             if others + bool(found) != 1 or (found and found != Counter(turns_of(line))):
                 self._fault(f"{others} answers, reports of turns {dict(found)} to {line[:1000]!r}")
         unnamed = [line for name, line in self._sent if name not in self._found]
         silent = [line for line in unnamed if asks_for_nothing(line)]
         if self._nameless != len(unnamed) - len(silent):
-            told = f"{self._nameless} answers without an id, {len(unnamed)} lines without an answer of their own"
-            self._fault(f"{told}: {unnamed[:20]!r}")
+            text = f"{self._nameless} answers without an id, expected {len(unnamed) - len(silent)} for the lines"
+            self._fault(f"{text} {unnamed[:20]!r}")
 
 
 def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def values_of(line: bytes) -> dict[str, Any]:
-    """The object of a line; empty where it holds none."""
+    """The JSON object on a line; empty if there is none."""
     try:
         values = json.loads(line.decode("utf-8", "replace"), parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -167,14 +167,14 @@ def values_of(line: bytes) -> dict[str, Any]:
 
 
 def turns_of(line: bytes) -> set[int]:
-    """The turns that a query asks for."""
+    """The turns of a query."""
     values = values_of(line)
-    # As KataGo reads them, fractions are cut off.
+    # Fractions are cut off, as by KataGo.
     return {int(turn) for turn in values.get("analyzeTurns", [len(values["moves"])])}
 
 
 def asks_for_nothing(line: bytes) -> bool:
-    """Whether a line is a query that names no turn; it is not answered, nor by KataGo."""
+    """Whether a line is a query with an empty list of turns, which gets no answer, as from KataGo."""
     return values_of(line).get("analyzeTurns") == []
 
 
@@ -184,7 +184,7 @@ def place(rng: random.Random, size: int) -> str:
 
 
 def query(rng: random.Random) -> dict[str, Any]:
-    """A query that is in order, but for moves that may be impossible."""
+    """A valid query, except that moves may be illegal."""
     size = rng.choice(SIZES)
     moves = [["BW"[n % 2], place(rng, size)] for n in range(rng.choice((0, 1, 2, 3, 5, 8)))]
     found: dict[str, Any] = {
@@ -213,7 +213,7 @@ def query(rng: random.Random) -> dict[str, Any]:
 
 
 def spoiled(rng: random.Random, values: dict[str, Any]) -> dict[str, Any]:
-    """A query with wrong values, with fields that are missing, or with some that do not exist."""
+    """A query with invalid values, missing fields or unknown fields."""
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         name = rng.choice((*values, "priorities", "komi", "analyzeTurns", "overrideSettings", "allowMoves", "nonsense"))
         if name in values and rng.random() < 0.2:
@@ -227,7 +227,7 @@ def spoiled(rng: random.Random, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def action(rng: random.Random, sent: int) -> dict[str, Any]:
-    """A request that is no query."""
+    """An action, known or unknown."""
     kind = rng.choice(("query_version", "query_models", "clear_cache", *("terminate",) * 4, "terminate_all", "no such"))
     found: dict[str, Any] = {"action": kind}
     if kind == "terminate":
@@ -238,9 +238,10 @@ def action(rng: random.Random, sent: int) -> dict[str, Any]:
 
 
 def lines(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
-    """Lines without their ends, the same for the same seed, each with the id that it has unless it is broken.
+    """Lines without newlines, none blank, reproducible by seed.
 
-    The id is empty where a line has none for certain. No line is blank.
+    Yields:
+        Id (empty if the line surely has no valid one; a damaged line may have lost it) and line.
     """
     rng = random.Random(seed)
     for number in range(count):
@@ -269,7 +270,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_lines(seed: int, amount: int, campaign: dict[str, Any], outcome: Outcome) -> None:
-    """One process and all lines of a seed."""
+    """Send all lines of a seed to one process."""
     fuzzer = JsonFuzzer(seed, amount, campaign["weights"])
     fuzzer.run()
     outcome.faults += fuzzer.faults

@@ -1,4 +1,4 @@
-"""One process under a fuzzer: it is sent lines in pieces that end anywhere, and killed when it falls silent."""
+"""Base of the fuzzers: one process that is sent lines in pieces cut anywhere, and killed when it falls silent."""
 
 import asyncio
 import os
@@ -12,58 +12,57 @@ from contextlib import suppress
 from bench.match.gtp_client import ROOT
 
 START_S = 900.0
-"""Silence that is allowed until the process has begun: kernels may have to be compiled"""
+"""Longest silence before the first answers, for which kernels may have to be compiled"""
 LONGEST_LINE = 1 << 28
 MOST_FAULTS = 10
 
 
 class Fault(Exception):
-    """The process did what it must not do, and what follows cannot be judged."""
+    """A fault after which later output cannot be checked."""
 
 
 class FuzzedProcess(ABC):
-    """One process, the lines that it is sent, and what it must not do. Start at :meth:`run`."""
+    """A process, the lines that it is sent, and the checks of its output. Start at :meth:`run`."""
 
     def __init__(self, command: Sequence[str], rng: random.Random, silence_s: float) -> None:
-        """Nothing is started yet.
-
-        Args:
-            rng: draws where pieces end.
-            silence_s: longest silence of a process that has begun; it is killed then.
+        """Args:
+        command: words of the command line.
+        rng: draws the lengths of pieces.
+        silence_s: longest silence after the first answers, after which the process is killed.
         """
         self._command, self._rng, self._silence_s = command, rng, silence_s
         self._process: Process
         self._waiting = b""
-        """lines, or the end of one, that are to be sent with the next piece"""
+        """bytes that are not sent yet"""
         self.has_begun = False
-        """whether nothing is left to compile"""
+        """whether the first answers have come, after which nothing is compiled"""
         self.faults: list[str] = []
 
     @abstractmethod
     async def _write(self) -> None:
-        """Send all lines (:meth:`_send`), and end the input."""
+        """Send all lines (:meth:`_send`), and close the input."""
 
     @abstractmethod
     def _hear(self, line: bytes) -> None:
-        """Check a line that has come, and note when the process has begun.
+        """Check a line of output, and set ``has_begun``.
 
         Raises:
-            Fault: nothing that follows can be checked.
+            Fault: later output cannot be checked.
         """
 
     @abstractmethod
     def _check_end(self, status: int, errors: str) -> None:
-        """Check what is known at the end: the exit status, standard error, and what has not come."""
+        """Check exit status and standard error, and that no output is missing."""
 
     def run(self) -> None:
-        """Start the process, send everything, check everything, and wait for its end."""
+        """Start the process, send all lines, check its output, and wait for its end."""
         try:
             asyncio.run(self._talk())
         except Fault as fault:
             self._fault(str(fault))
 
     def _fault(self, text: str) -> None:
-        """Something that should not be."""
+        """Add a fault, up to ``MOST_FAULTS``."""
         if len(self.faults) < MOST_FAULTS:
             self.faults.append(text)
 
@@ -87,24 +86,24 @@ class FuzzedProcess(ABC):
                 with suppress(ProcessLookupError):
                     self._process.kill()
                 status = await self._process.wait()
-            # What the process has not read cannot be sent any more.
+            # Lines that the process has not read are dropped.
             with suppress(OSError, asyncio.CancelledError):
                 await writing
             errors.seek(0)
             self._check_end(status, errors.read().decode(errors="replace"))
 
     async def _soon(self, coming):
-        """What is awaited, if it comes before the process counts as silent."""
+        """The result of an awaitable; raises TimeoutError when the process counts as silent."""
         return await asyncio.wait_for(coming, self._silence_s if self.has_begun else START_S)
 
     async def _send(self, line: bytes, most: int) -> None:
-        """Send a piece of what waits and of a line, if that is longer than a number of bytes drawn up to ``most``."""
+        """Queue a line; send a piece of the queued bytes if they are more than a random number up to ``most``."""
         self._waiting += line + b"\n"
         if len(self._waiting) > self._rng.randint(1, most):
             await self._send_waiting(self._rng.randint(0, len(self._waiting)))
 
     async def _send_waiting(self, count: int | None = None, is_end: bool = False) -> None:
-        """Send the first bytes of what waits, or all; and end the input."""
+        """Send the first ``count`` queued bytes (None = all); then close the input if ``is_end``."""
         pipe = self._process.stdin
         assert pipe is not None  # as it was started
         pipe.write(self._waiting[:count])

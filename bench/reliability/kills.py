@@ -1,8 +1,8 @@
-"""Long work that is killed outright at a random moment: the same command resumes, and loses nothing that was kept.
+"""SIGKILL of long commands at random moments: the same command resumes, and loses nothing that was on disk.
 
-A case kills one process by SIGKILL, at a moment drawn from how long the undisturbed run took, and runs the command
-again to its end. What was on the disk at any time before is there afterwards; the end is that of the undisturbed run
-where that is promised: the same weights, shards or measurements, every game once, no position twice.
+A case kills one process at a random moment within the duration of an undisturbed run, and runs the command again to its
+end. Everything that was on disk before the kill must be there after it. Where the command promises it, the result must
+equal that of the undisturbed run: the same weights, shards or measurements, every game once, no position twice.
 """
 
 import json
@@ -36,7 +36,7 @@ from engine.system.run_folder import NumberSet, read_blocks
 
 CASES = 25
 POLL_S, END_S = 0.05, 20.0
-"""How often the disk is looked at, and how long child processes of a killed one may live on"""
+"""Interval of looking at the disk, and longest life of a killed process's children"""
 POSITIONS = 160
 PROGRAMS = {"keima": PROGRAM, "arena": (sys.executable, "-P", "-m", "bench.strength.arena")}
 SMALL = "--device cpu --threads 1"
@@ -45,16 +45,16 @@ NETWORK = "--blocks 1 --channels 8"
 
 
 class Work(NamedTuple):
-    """One kind of work."""
+    """A command to kill."""
 
     command: str
-    """its command line, with the names of material in braces and the folder that it fills as ``{out}``"""
+    """command line, with names of material and the output folder ``{out}`` in braces"""
     kept: Callable[[Path], int]
-    """how much is safe in that folder by now: steps, positions, games"""
+    """amount that is stored in the output folder so far: steps, positions, games"""
     result: Callable[[Path, str], Any]
-    """what the finished folder and standard output hold, to be compared"""
+    """result to compare, from the finished folder and standard output"""
     is_once: bool = False
-    """a folder that is finished is refused, not resumed"""
+    """whether the command refuses a finished folder instead of resuming"""
 
 
 def steps_kept(out: Path) -> int:
@@ -76,7 +76,7 @@ def _labelled(out: Path) -> int:
 
 
 def _positions(out: Path, _: str) -> str:
-    """That enough positions are there, none twice."""
+    """``enough`` if there are enough positions, none twice; else counts."""
     found: list[tuple[int, int, int]] = []
     for path in sorted(out.glob("*.npz.xz")):
         labels = read_labels(path)
@@ -85,13 +85,9 @@ def _positions(out: Path, _: str) -> str:
     return "enough" if len(found) >= POSITIONS and len(set(found)) == len(found) else f"{len(found)}, {len(set(found))}"
 
 
-def _hashes(out: Path, _: str) -> dict[str, str]:
-    return {path.name: sha256_of(path) for path in sorted(out.rglob("*.*"))}
-
-
 @cache
 def _in_shard(path: Path) -> dict[int, tuple[bytes, int, int]]:
-    """The games of a shard by number: moves, result, the one position."""
+    """The games of a shard by number: moves, result, number of the sampled position."""
     games = read_games(path)
     parts = [part.tobytes() for part in np.split(games.moves, games.offsets[1:-1])]
     games_of = zip(parts, games.result.tolist(), games.position.tolist(), strict=True)
@@ -101,25 +97,25 @@ def _in_shard(path: Path) -> dict[int, tuple[bytes, int, int]]:
 def games_kept(out: Path) -> int:
     """Games of ``keima data play`` or positions of ``keima data values``, in shards or in the journal."""
     manifest = out / "games.json"
-    # The journal first: then what leaves it meanwhile is in a shard.
+    # The journal first: games that leave it meanwhile are in a shard.
     held = {number for block in read_blocks(out / "journal.bin") for number in block.numbers.tolist()}
     shards = json.loads(manifest.read_text())["shards"] if manifest.exists() else []
     return len(held.union(*(_in_shard(out / shard["file"]) for shard in shards)))
 
 
 def played(out: Path, _: str = "") -> list[tuple[int, tuple[bytes, int, int]]]:
-    """All games, so that one played twice differs."""
+    """All games in order, repeated ones included."""
     return sorted(game for path in sorted(out.glob("*.npz.xz")) for game in _in_shard(path).items())
 
 
 def _lines(out: Path) -> int:
-    """Whole lines of results."""
+    """Number of complete lines of results."""
     path = out / "games.jsonl"
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def _numbers(out: Path, _: str) -> list[int]:
-    """The games, each with its SGF."""
+    """Numbers of the games that have an SGF."""
     lines = (out / "games.jsonl").read_text().splitlines()
     return sorted(number for line in lines if (out / f"game-{(number := json.loads(line)['game']):04}.sgf").exists())
 
@@ -134,7 +130,7 @@ def _zero_kept(out: Path) -> int:
 
 
 def _turns(out: Path, _: str) -> str:
-    """That all turns have ended, that no game is there twice, and that each network has its row of the curves once."""
+    """Number of finished turns, and whether each game and each network's row of curves exists once, as text."""
     shards = sorted((out / "rows").glob("*.npz.xz"))
     numbers = [number for path in shards for number in read_search_rows(path).games.number.tolist()]
     steps = [line.split(",")[0] for line in (out / "curves.csv").read_text().splitlines() if "zero/rows" in line]
@@ -171,7 +167,8 @@ WORKS = {
     ),
     "build": Work(
         "keima data build {sgf} --out {out} --size 9 --games-per-shard 5",
-        lambda out: int((out / "manifest.json").exists()), _hashes, is_once=True,
+        lambda out: int((out / "manifest.json").exists()),
+        lambda out, _: {path.name: sha256_of(path) for path in sorted(out.rglob("*.*"))}, is_once=True,
     ),
     "match": Work(
         "keima match --first {engine} --second {engine} --size 5 --games 4 --sgf {out}", _lines, _numbers
@@ -186,7 +183,7 @@ WORKS = {
 PART = Part(
     title=f"Kill -9 at random moments of {', '.join(WORKS)}",
     unit="kills",
-    wanted=f"{CASES} of each: the same command resumes, nothing kept is lost, the end is as undisturbed",
+    wanted=f"{CASES} of each: the same command resumes, nothing kept is lost, the result is that without a kill",
     figures={"most lost of what was kept": max},
     alone=True,
     limit_s=1800.0,
@@ -194,7 +191,7 @@ PART = Part(
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Kills of every kind of work."""
+    """``CASES`` kills of every command; the quick campaign has one of ``build``."""
     is_quick = metafunc.config.option.campaign["quick"]
     names, count = (["build"], 1) if is_quick else (list(WORKS), CASES)
     metafunc.parametrize(("name", "number"), [(name, number) for name in names for number in range(1, count + 1)])
@@ -202,7 +199,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def material(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """A network, shards of games, a folder of SGF files, and an engine's command."""
+    """Inputs of the commands: a network, shards of games, a folder of SGF files, an engine's command line."""
     folder = tmp_path_factory.mktemp("material")
     keima_network(folder / "net.safetensors")
     for name in ("games", "held"):
@@ -219,7 +216,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[str, tuple[Any, float]]:
-    """What kinds of work come to, and how long that takes, as far as it is known."""
+    """Name of a work -> result and seconds of its undisturbed run; filled in as cases need it."""
     return {}
 
 
@@ -228,7 +225,7 @@ def test_kill(
     name: str, number: int, material: dict[str, object], undisturbed: dict[str, tuple[Any, float]], folder: Path,
     outcome: Outcome, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Kill some work once, and run it again."""
+    """Kill a command once, and resume it."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     work, begun_s = WORKS[name], time.monotonic()
     if name not in undisturbed:
@@ -241,16 +238,21 @@ def kill(
     work: Work, material: Mapping[str, object], folder: Path, seconds: float, moment_s: float, expected: Any,
     outcome: Outcome,
 ) -> None:  # fmt: skip
-    """Kill some work after at most half of ``moment_s``, run it again, and compare its end with the expected one."""
+    """Kill a command, resume it, and compare its result with the expected one.
+
+    Args:
+        seconds: duration of the undisturbed run.
+        moment_s: twice the time of the kill; halved again while the command ends before it.
+    """
     was_killed, attempt = False, 0
     while not was_killed:
-        # On a machine that is less busy now, it may have ended before.
+        # The command may end earlier than the undisturbed run, on a machine that is less busy now.
         attempt, moment_s = attempt + 1, moment_s / 2
         places = {**material, "out": (out := folder / f"run-{attempt}")}
         was_killed, seen, faults = _killed(work, places, out, moment_s)
     kept = work.kept(out)
     if kept < seen:
-        faults.append(f"{kept} are kept, expected the {seen} that were on the disk")
+        faults.append(f"{kept} are kept, expected the {seen} that were on disk")
     try:
         result = work.result(out, "") if work.is_once and kept else finish(work, places)
     except RuntimeError as error:
@@ -266,7 +268,7 @@ def kill(
 
 @contextmanager
 def _started(work: Work, places: Mapping[str, object], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process of some work in a session of its own; whatever happens, nothing of it is left at the end."""
+    """A command's process in its own session, all of which is killed at the end of the block."""
     name, *words = shlex.split(work.command)
     command = [*PROGRAMS[name], *(word.format_map(places) for word in words)]
     process = start_child(command, None, folder / "errors", folder / "printed")
@@ -279,10 +281,10 @@ def _started(work: Work, places: Mapping[str, object], folder: Path) -> Iterator
 
 
 def finish(work: Work, places: Mapping[str, Any]) -> Any:
-    """The result of some work that is run to its end.
+    """Run a command to its end; returns its result.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: the command failed.
     """
     folder = places["out"].parent
     with _started(work, places, folder) as process:
@@ -293,10 +295,10 @@ def finish(work: Work, places: Mapping[str, Any]) -> Any:
 
 
 def _killed(work: Work, places: Mapping[str, object], out: Path, moment_s: float) -> tuple[bool, int, list[str]]:
-    """Kill some work after some seconds.
+    """Kill a command after some seconds.
 
     Returns:
-        whether it had not ended by itself, the most that was kept before, and faults.
+        Whether it was still running, the largest amount on disk before the kill, and faults.
     """
     seen, begun_s = 0, time.monotonic()
     with _started(work, places, out.parent) as process:
@@ -307,12 +309,12 @@ def _killed(work: Work, places: Mapping[str, object], out: Path, moment_s: float
         status, end_s = process.wait(), time.monotonic() + END_S
         while _is_alive(process.pid) and time.monotonic() < end_s:
             time.sleep(POLL_S)
-        faults = [f"child processes live on for {END_S:g} s"] if _is_alive(process.pid) else []
+        faults = [f"child processes live after {END_S:g} s"] if _is_alive(process.pid) else []
     return status == -signal.SIGKILL, seen, faults
 
 
 def _is_alive(group: int) -> bool:
-    """Whether any process of a group is there."""
+    """Whether any process of a group lives."""
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
@@ -321,14 +323,14 @@ def _is_alive(group: int) -> bool:
 
 
 def _are_alike(result: Any, expected: Any) -> bool:
-    """Whether two results are the same, weights but for rounding."""
+    """Whether two results are equal, weights up to rounding."""
     if isinstance(expected, dict) and all(isinstance(value, torch.Tensor) for value in expected.values()):
         return all(torch.allclose(result[name], value, 1e-3, 1e-4) for name, value in expected.items())
     return bool(result == expected)
 
 
 def difference(result: Any, expected: Any) -> str:
-    """How a result is not as expected; of lists only the items that differ, since what is shown is cut."""
+    """The difference between a result and the expected one as text; of lists only the items that differ."""
     counts = ""
     if isinstance(result, list) and isinstance(expected, list):
         ours, theirs = [one for one in result if one not in expected], [one for one in expected if one not in result]

@@ -1,8 +1,8 @@
-"""Legal moves and captures compared with GNU Go's, over random games and real ones.
+"""Legal moves and captures compared with GNU Go's, over random and recorded games.
 
-GNU Go has a simple ko and forbids suicide; the games here are played under the same rules, so both must agree after
-every move: on the legal moves of both colours, and on the stones that each has taken. All commands of a case go to one
-process at once: no question waits for the answer to another.
+GNU Go has a simple ko and forbids suicide. Under the same rules both programs must agree after every move on the legal
+moves of both colours and on the stones captured by each. All commands of a case are sent to one process at once,
+without waiting for answers.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ from bench.reliability.campaign import Outcome, Part
 from bench.strength.endings import from_files, from_shard
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points, to_vertex
-from engine.go.notation import color_word
+from engine.go.points import color_word
 from engine.go.position import legal_moves
 from engine.go.rules import Rules
 from engine.go.sgf import read_sgf
@@ -31,24 +31,24 @@ PART = Part(
     limit_s=1800.0,
 )
 POSITIONS = 2000
-"""of a case"""
+"""Positions of a case"""
 RANDOM_CASES, REAL_CASES = 300, 200
 SIZES = (5, 7, 9, 13, 19)
 LENGTH = 1.6
-"""Most moves of a random game, as a share of the board's points"""
+"""Most moves of a random game, as a share of the points"""
 PASSES = 0.02
 RULES = Rules("as GNU Go")
 GNU_GO = find_gnugo()
 SHOWN = 5
-"""Differences that a case reports at most"""
+"""Most differences in the report of a case"""
 
 GAMES, SHARE = 20, 200
-"""Real games that hold a case's positions: a number of a shard's, every n-th of a folder's"""
+"""Recorded games of a case: this number of a shard's games, or every n-th game of a folder"""
 
 Moves = list[tuple[int, int]]
 """Colours and points"""
 Script = list[tuple[str, str | None]]
-"""Commands and the answers expected; None where any will do"""
+"""Commands and expected answers; None = any answer"""
 
 
 def random_moves(size: int, seed: int) -> Iterator[tuple[int, int]]:
@@ -64,7 +64,7 @@ def random_moves(size: int, seed: int) -> Iterator[tuple[int, int]]:
 
 
 def script_of(size: int, moves: Moves) -> Script:
-    """GTP commands that replay a game and ask after each move for all that GNU Go is compared in."""
+    """GTP commands that replay a game and ask after each move for legal moves and captures of both colours."""
     game = Game(size, RULES)
     script: Script = [(f"boardsize {size}", None), ("clear_board", None)]
     vertices, mask = np.array([to_vertex(int(p), size) for p in on_board_points(size)]), np.empty(size**2 + 1, np.uint8)
@@ -97,7 +97,7 @@ def compare(script: Script) -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Random games, and real ones where there are any; without them, more random ones."""
+    """Random and recorded games; without ``--games`` more random ones instead."""
     campaign = metafunc.config.option.campaign
     n_real = (2 if campaign["quick"] else REAL_CASES) if campaign["games"] else 0
     n_random = (4 if campaign["quick"] else RANDOM_CASES + REAL_CASES) - n_real
@@ -108,7 +108,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.mark.skipif(not GNU_GO, reason="GNU Go")
 def test_games(kind: str, seed: int, amount: int, campaign: dict[str, Any], outcome: Outcome) -> None:
-    """Compare the first positions of some games."""
+    """Compare the first ``amount`` positions of a case's games."""
     script: Script = []
     left = amount
     for size, moves in _real_games(Path(campaign["games"]), seed) if kind == "real" else _random_games(seed):
@@ -121,14 +121,14 @@ def test_games(kind: str, seed: int, amount: int, campaign: dict[str, Any], outc
 
 
 def _random_games(seed: int) -> Iterator[tuple[int, Moves]]:
-    """Sizes and moves of random games, without end."""
+    """Sizes and moves of an endless sequence of random games."""
     for number in count():
         size = SIZES[(seed + number) % len(SIZES)]
         yield size, list(random_moves(size, 1000 * seed + number))
 
 
 def _real_games(source: Path, seed: int) -> Iterator[tuple[int, Moves]]:
-    """Sizes and moves of some real games of a shard, or of a share of those in a folder."""
+    """Sizes and moves of ``GAMES`` games of a shard, or of every ``SHARE``-th game of a folder."""
     in_shard = source.is_file()
     for game in from_shard(source, GAMES, seed) if in_shard else islice(from_files((source,)), seed, None, SHARE):
         record = read_sgf(game.data)

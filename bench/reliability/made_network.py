@@ -1,9 +1,9 @@
-"""Our own engine with a network made to order: of any cost, with any fault. It speaks GTP like ``keima gtp``.
+"""``keima gtp`` with a fake network of configurable evaluation time and faults::
 
     python -m bench.reliability.made_network --seconds-each 0.05 --fault hang --good 200 -- --size 9
 
-Outputs are those of :class:`engine.nets.fakes.HashNetwork`, so evaluations cost what they are told to and no more; all
-else, from the pipe to the search, is what plays. What stands behind ``--`` is for ``keima gtp``.
+Outputs are those of :class:`engine.nets.fakes.HashNetwork`, which takes no time itself; everything else, from the pipe
+to the search, is the real engine. Arguments after ``--`` are options of ``keima gtp``.
 """
 
 import sys
@@ -27,19 +27,17 @@ FAULTS = ("error", "hang", "memory", "nan")
 HANG_S = 86400.0
 UNLIMITED = 1 << 60
 START_S, SETTLE_S = 600.0, 3.0
-"""For an engine's first answers, and for what it loads after them"""
+"""Longest wait for an engine's first answers, and time in which it loads the rest after them"""
 
 
 class MadeNetwork(HashNetwork):
-    """A hash network that takes its time over every position, and fails after some. Threads: any."""
+    """A hash network that sleeps during evaluations and has a fault in some calls. Threads: any."""
 
     def __init__(self, seconds_each: float, fault: str, good: int, bad: int) -> None:
-        """A network that has not been asked yet.
-
-        Args:
-            seconds_each: for a position, slept.
-            fault: one of ``FAULTS``, or ``none``.
-            good, bad: calls without the fault, and calls with it after these; then it works again.
+        """Args:
+        seconds_each: seconds to sleep for each position of a batch.
+        fault: one of ``FAULTS``, or ``none``.
+        good, bad: number of calls before the fault begins, and of calls with the fault.
         """
         super().__init__(KEIMA.name)
         self._seconds_each, self._fault, self._good, self._bad = seconds_each, fault, good, bad
@@ -55,9 +53,9 @@ class MadeNetwork(HashNetwork):
         if not is_bad or self._fault == "none":
             return output
         if self._fault == "error":
-            raise RuntimeError("made to fail")
+            raise RuntimeError("failed on purpose")
         if self._fault == "memory":
-            raise torch.OutOfMemoryError("out of memory, as it was made to be")
+            raise torch.OutOfMemoryError("out of memory, on purpose")
         if self._fault == "hang":
             time.sleep(HANG_S)
         return output.each(lambda head: head * float("nan"))
@@ -67,8 +65,8 @@ def command(network: dict[str, object], *options: str) -> list[str]:
     """The command line of an engine.
 
     Args:
-        network: arguments of :class:`MadeNetwork`.
-        options: of ``keima gtp``.
+        network: arguments of :class:`MadeNetwork`, by name.
+        options: options of ``keima gtp``.
     """
     words = [word for name, value in network.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     return [sys.executable, "-P", "-m", __name__, *words, "--", *options]
@@ -76,7 +74,7 @@ def command(network: dict[str, object], *options: str) -> list[str]:
 
 @contextmanager
 def started(network: dict[str, object], *options: str) -> Iterator[GtpClient]:
-    """An engine with a made network that has loaded all that it plays with; arguments as of :func:`command`."""
+    """An engine with a made network that has finished loading; arguments as for :func:`command`."""
     ahead.compile_kernels(KEIMA.name)
     with GtpClient(command(network, *options), ROOT) as client:
         for question in ("kata-get-rules", "final_score"):
@@ -86,19 +84,19 @@ def started(network: dict[str, object], *options: str) -> Iterator[GtpClient]:
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--seconds-each", default=0.0, help="seconds an evaluation of a position takes")
-@click.option("--fault", default="none", type=click.Choice(("none", *FAULTS)), help="what goes wrong")
-@click.option("--good", default=0, help="calls of the network before it does")
-@click.option("--bad", default=UNLIMITED, help="calls for which it does")
+@click.option("--seconds-each", default=0.0, help="seconds to evaluate a position")
+@click.option("--fault", default="none", type=click.Choice(("none", *FAULTS)), help="fault of the network")
+@click.option("--good", default=0, help="calls of the network before the fault begins")
+@click.option("--bad", default=UNLIMITED, help="calls of the network with the fault")
 @click.argument("options", nargs=-1)
 def main(seconds_each: float, fault: str, good: int, bad: int, options: tuple[str, ...]) -> None:
-    """Speak GTP, with a network made to order."""
+    """Run keima gtp with OPTIONS and a network of configurable evaluation time and faults."""
     from gtp.cli import main as keima
 
     made = MadeNetwork(seconds_each, fault, good, bad)
 
     def load(path: NetworkPath, device: object, samples: object = None) -> MadeNetwork:
-        """In the place of a network of the same encoder that is read from a file."""
+        """Replaces the function that loads a network from a file."""
         return made
 
     keima(["gtp", *options], obj=load)

@@ -1,22 +1,21 @@
-"""Part "memory": whether one process keeps its memory over many short games, hours of analysis, and self-play.
+"""Memory leaks: growth of one process over many short games, hours of analysis, and self-play.
 
-What is measured is the process's anonymous memory that is resident (``RssAnon`` and ``RssShmem`` of Linux's
-``/proc/PID/status``): all that it has taken for itself, without the files mapped into it, whose pages the system drops
-and reads again as it likes. Growth is the median of the last tenth of the samples against that of the first tenth,
-after a warm-up in which tree, result cache and allocators reach their size; it may be 2%.
+Measured is resident memory without mapped files (``RssAnon`` and ``RssShmem`` of Linux's ``/proc/PID/status``). Growth
+is the median of the last tenth of the samples relative to that of the first tenth, after a warm-up in which tree,
+result cache and allocators reach their size; up to 2% is allowed.
 
-The engine is the real one with network and rollouts, tree and cache limited to 64 MiB so that they are full before
-the warm-up ends: what grows afterwards is a leak.
+The engine is the real one with network and rollouts. Tree and cache are limited to 64 MiB, so they are full before the
+warm-up ends, and later growth is a leak.
 
-* games: what a server sends for every game (board size, clock, moves of both colours that are chosen by searches, with
+* games: the commands of a server for every game (board size, clock, genmoves of both colours with searches and
   pondering; undo, an analysis, ``final_score`` and ``final_status_list``), on 9x9, 13x13, 9x9 and 19x19 in turn; one
   sample after each game.
-* analysis: ``kata-analyze`` with ownership on 19x19; a move is played every ten seconds, two are taken back after
-  every fifth, the board is cleared after 120 moves; one sample for each update, every half a second.
-* self-play: games by search in bulk on 5x5, with the default options and a network that costs nothing; rows go to
-  shards, of which the newest stay; two samples a second.
+* analysis: ``kata-analyze`` with ownership on 19x19; a move is played every ten seconds, two are undone after every
+  fifth, the board is cleared after 120 moves; one sample for each update, every half second.
+* self-play: games by search in bulk on 5x5, with the default options and a fake network without cost; rows go to
+  shards, of which only the newest are kept; two samples a second.
 
-The quick form (few games, seconds of analysis, small boards) has hardly any warm-up and may grow by 10%.
+The quick campaign (few games, seconds of analysis, small boards) has almost no warm-up and allows 10%.
 """
 
 import os
@@ -47,27 +46,28 @@ MEMORY_MIB = 64
 GAME_MOVES, GAME_VISITS = 24, 16
 SIZES, QUICK_SIZES = (9, 13, 9, 19), (9,)
 SLICE_S = 10.0
-"""How long a position is analysed"""
+"""Seconds of analysis of each position"""
 ANALYSED_MOVES = 120
 SELF_PLAY_SIZE, AT_ONCE, KEPT_SHARDS = 5, 64, 8
 SAMPLE_S = 0.5
 SHOWN = 24
-"""Samples that a fault shows"""
+"""Number of samples in the report of a fault"""
 
 
 class Scale(NamedTuple):
-    """How much a form of the part does."""
+    """Amounts of the full or the quick campaign."""
 
     warm_up_games: int
     games: int
     warm_up_s: float
     analysis_s: float
     sizes: tuple[int, ...]
-    """boards of the games, in turn"""
+    """board sizes of the games, in turn"""
     analysed_size: int
     warm_up_self_play: int
-    """games, as the next"""
+    """number of games"""
     self_play: int
+    """number of games after the warm-up"""
     tolerance: float
 
 
@@ -76,7 +76,7 @@ QUICK = Scale(4, 8, 4.0, 8.0, QUICK_SIZES, 9, 300, 1_000, QUICK_TOLERANCE)
 
 
 def _engine(weights: str, *options: str) -> GtpClient:
-    """The engine, ready to play."""
+    """An engine that has played its first move."""
     command = keima("gtp", "--weights", weights, "--memory", MEMORY_MIB, *options)
     client = GtpClient(command, ROOT, KEIMA_CONFIG=NO_FILE)
     client.ask("genmove b", LIMIT_S)
@@ -84,19 +84,19 @@ def _engine(weights: str, *options: str) -> GtpClient:
 
 
 def growth(samples: list[float]) -> float:
-    """By what share the last tenth is above the first; medians."""
+    """Growth from the first to the last tenth of the samples (medians), as a share."""
     tenth = max(1, len(samples) // 10)
     return statistics.median(samples[-tenth:]) / statistics.median(samples[:tenth]) - 1.0
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A process each."""
+    """One case for each of ``SAMPLES``."""
     metafunc.parametrize("name", SAMPLES)
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="memory is read from Linux's /proc")
 def test_growth(name: str, campaign: dict[str, Any], folder: Path, outcome: Outcome) -> None:
-    """At fault if memory grew by more than the tolerance."""
+    """Growth of memory beyond the tolerance is a fault."""
     scale = QUICK if campaign["quick"] else WHOLE
     samples = SAMPLES[name](scale, campaign["weights"], folder)
     grown = growth(samples)
@@ -108,7 +108,7 @@ def test_growth(name: str, campaign: dict[str, Any], folder: Path, outcome: Outc
 
 
 def _games(scale: Scale, weights: str, folder: Path) -> list[float]:
-    """Short games in one process."""
+    """Play short games in one process; one sample a game."""
     samples = []
     with _engine(weights, "--visits", str(GAME_VISITS), "--ponder", "--ponder-visits", "50") as client:
         for number in range(scale.warm_up_games + scale.games):
@@ -118,7 +118,7 @@ def _games(scale: Scale, weights: str, folder: Path) -> list[float]:
 
 
 def _play(client: GtpClient, size: int) -> None:
-    """One short game with all that a server and a viewer ask for."""
+    """Play one short game with the commands of a server and a viewer."""
     for line in (f"boardsize {size}", "clear_board", "komi 7", "kata-time_settings byoyomi 60 5 3"):
         client.ask(line, LIMIT_S)
     passes = 0
@@ -130,17 +130,17 @@ def _play(client: GtpClient, size: int) -> None:
         if move == "resign" or passes == 2:
             break
     for line in ("undo", "showboard", "final_score", "final_status_list dead"):
-        with suppress(EngineRefused):  # as undo is after a resignation at once
+        with suppress(EngineRefused):  # undo is refused after a resignation at the first move
             client.ask(line, LIMIT_S)
     list(_updates(client, 0.1))
 
 
 def _analysis(scale: Scale, weights: str, folder: Path) -> list[float]:
-    """Analyses of one position after another."""
+    """Analyse consecutive positions of games; one sample an update."""
     samples, moves, slices = [], 0, 0
     with _engine(weights, "--size", str(scale.analysed_size)) as client:
         client.ask("clear_board", LIMIT_S)
-        list(_updates(client, 0.1))  # What an analysis needs is compiled before the clock is read.
+        list(_updates(client, 0.1))  # Compiles the kernels of an analysis before the clock starts.
         begun_s = time.monotonic()
         while (passed_s := time.monotonic() - begun_s) < scale.warm_up_s + scale.analysis_s:
             color = "bw"[moves % 2]
@@ -161,7 +161,7 @@ def _analysis(scale: Scale, weights: str, folder: Path) -> list[float]:
 
 
 def _updates(client: GtpClient, seconds: float) -> Iterator[str]:
-    """Analyse for a while; the best move of every update."""
+    """Analyse for some seconds; yields the best move of every update."""
     begun_s = time.monotonic()
     client.send("kata-analyze 50 ownership true rootInfo true")
     client.read_line(LIMIT_S)
@@ -177,7 +177,7 @@ def _updates(client: GtpClient, seconds: float) -> Iterator[str]:
 
 
 def _self_play(scale: Scale, weights: str, folder: Path) -> list[float]:
-    """Games by search in this process, and their rows on disk."""
+    """Play games by search in this process and write their rows to disk."""
     options, samples = SearchPlayOptions(size=SELF_PLAY_SIZE), list[float]()
     network = UniformNetwork("keima-1")
     with (
@@ -198,7 +198,7 @@ def _self_play(scale: Scale, weights: str, folder: Path) -> list[float]:
 
 
 SAMPLES = {"games": _games, "analysis": _analysis, "self-play": _self_play}
-"""Functions that work and measure, by the work's name: MiB, the samples after the warm-up"""
+"""Case -> function that returns the samples after the warm-up, in MiB"""
 PART = Part(
     title="Memory over 200 short games in one process, two hours of analysis, and 100,000 games of self-play on 5x5",
     unit="processes",

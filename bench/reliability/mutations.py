@@ -1,4 +1,4 @@
-"""Damage to files and lines: bytes changed, cut, repeated and swapped, numbers made absurd, also in compressed data."""
+"""Random damage to files and lines: bytes changed, cut, repeated and moved, absurd numbers, also in compressed data."""
 
 import gzip
 import io
@@ -10,9 +10,9 @@ from random import Random
 
 GZIP, XZ, ZIP = b"\x1f\x8b", b"\xfd7zXZ\x00", b"PK\x03\x04"
 INSIDE = 0.7
-"""Share of mutations of a compressed file that damage what is in it, so that its checksums are right"""
+"""Share of mutations of a compressed file that damage its content and leave its checksums valid"""
 START = 2048
-"""Half of all damage is among a file's first bytes, where most of its structure is."""
+"""Half of the damage is within this many first bytes, where most of a file's structure is"""
 BOMB = 96 << 20
 NUMBER = re.compile(rb"\d+")
 ABSURD = (b"0", b"-1", b"1", b"255", b"256", b"65536", b"2147483648", b"-9223372036854775809", b"1" * 40, b"1e400",
@@ -23,7 +23,7 @@ SIGNS = (b'"', b",", b":", b"[", b"]", b"{", b"}", b"\\", b"\\u", b"\\ud800", b"
 
 
 def mutated(content: bytes, random: Random) -> bytes:
-    """A file with some damage, which follows from the random numbers alone."""
+    """Content of a file with random damage."""
     if random.random() < INSIDE:
         if content.startswith(GZIP):
             return gzip.compress(mutated(gzip.decompress(content), random), 1, mtime=0)
@@ -37,14 +37,14 @@ def mutated(content: bytes, random: Random) -> bytes:
 
 
 def changed(content: bytes, random: Random, times: tuple[int, ...] = (1, 1, 2, 5)) -> bytes:
-    """Bytes with one of these numbers of changes."""
+    """Content with random changes, as many as one of ``times``."""
     for _ in range(random.choice(times)):
         content = random.choice(CHANGES)(content, random)
     return content
 
 
 def _zip(content: bytes, random: Random) -> bytes:
-    """An archive with damage in one of its members, or with one of them missing or given twice."""
+    """An archive with one member damaged, missing or duplicated."""
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(file, "w") as damaged:
         names = archive.namelist()
@@ -62,12 +62,12 @@ def _zip(content: bytes, random: Random) -> bytes:
 
 
 def _place(content: bytes, random: Random) -> int:
-    """Somewhere in a file."""
+    """A random offset."""
     return random.randrange(min(len(content), START) if random.random() < 0.5 else len(content)) if content else 0
 
 
 def _slice(content: bytes, random: Random, most: int) -> tuple[int, int]:
-    """Beginning and end of a piece."""
+    """Start and end of a random piece."""
     start = _place(content, random)
     return start, min(len(content), start + random.choice((1, 4, 64, most)))
 
@@ -86,37 +86,37 @@ def _noise(content: bytes, random: Random) -> bytes:
 
 
 def _cut(content: bytes, random: Random) -> bytes:
-    """The end missing."""
+    """The end cut off."""
     return content[: _place(content, random)]
 
 
 def _without(content: bytes, random: Random) -> bytes:
-    """A piece missing."""
+    """A piece removed."""
     start, end = _slice(content, random, 4096)
     return content[:start] + content[end:]
 
 
 def _inserted(content: bytes, random: Random) -> bytes:
-    """Random bytes between others, or a sign that means something in a text."""
+    """Random bytes inserted, or a character with a meaning in JSON or SGF."""
     at = _place(content, random)
     fresh = random.choice((random.randbytes(random.choice((1, 8, 500))), random.choice(SIGNS)))
     return content[:at] + fresh + content[at:]
 
 
 def _repeated(content: bytes, random: Random) -> bytes:
-    """A piece several times."""
+    """A piece repeated."""
     start, end = _slice(content, random, 1024)
     return content[:end] + content[start:end] * random.choice((1, 2, 100)) + content[end:]
 
 
 def _moved(content: bytes, random: Random) -> bytes:
-    """A piece in place of another one."""
+    """A piece overwritten by another one."""
     (start, end), at = _slice(content, random, 256), _place(content, random)
     return content[:at] + content[start:end] + content[at + end - start :]
 
 
 def _number(content: bytes, random: Random) -> bytes:
-    """A number in digits that is absurd, or another one of the same length."""
+    """A decimal number replaced by an absurd one, or by another one of the same length."""
     at = _place(content, random)
     found = NUMBER.search(content, at) or NUMBER.search(content)
     if found is None:

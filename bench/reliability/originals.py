@@ -1,4 +1,4 @@
-"""Sound files of every kind that people hand to the engine, small, made here: what mutations start from."""
+"""Small sound files of every kind that the engine reads, which mutations start from."""
 
 import gzip
 import json
@@ -30,20 +30,20 @@ MATCH_SETTINGS: dict[str, Any] = {"size": 9, "rules": "chinese", "komi": 7.5, "t
 
 
 def tiny_model() -> Model:
-    """A network of our own architecture."""
+    """A network of architecture keima-resnet with random weights."""
     torch.manual_seed(1)
     shape = {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 1, "channels": 8, "head_channels": 8}
     return new_model("keima-resnet", shape | {"value_hidden": 8})
 
 
 def keima_network(path: Path) -> None:
-    """Write a network of ours."""
+    """Write a network in our format."""
     model = tiny_model()
     save_network(path, model, new_spec(model, "tiny"), {"step": 1, "games": ["a"], "options": {"rate": 0.1}})
 
 
 def leela_network(path: Path) -> None:
-    """Write a network of Leela Zero's."""
+    """Write a network in Leela Zero's format."""
     torch.manual_seed(1)
     shape = {"planes": ENCODERS["zero-17"].planes, "size": 19, "blocks": 1, "channels": 2, "value_hidden": 1}
     model = new_model("alphago-zero", shape)
@@ -52,7 +52,7 @@ def leela_network(path: Path) -> None:
 
 
 def katago_network(path: Path) -> None:
-    """Write a network of KataGo's, version 8: one block, and the heads."""
+    """Write a network in KataGo's format, version 8, with one block."""
     random, content, names = np.random.default_rng(1), bytearray(), iter(range(1, 1000))
 
     def words(*some: object) -> None:
@@ -85,7 +85,7 @@ def katago_network(path: Path) -> None:
 
 
 def sgf(path: Path) -> None:
-    """Write games: two with all that the reader knows, in two encodings."""
+    """Write an SGF file of two games with everything that the reader supports, in two encodings."""
     head = "FF[4]GM[1]CA[{}]SZ[9]KM[6.5]RU[Japanese]PB[柯洁]PW[Cho]DT[2016-03-09]RE[W+0.5]HA[2]TM[3600]"
     moves = (
         "AB[cc][gg]AW[cg]PL[W];W[ee]C[a \\] comment];B[de]LB[aa:1](;W[];B[])(;W[dd](;B[fg])(;B[ff];AE[ee]AB[aa:bb]))"
@@ -120,7 +120,7 @@ def game_shard(path: Path) -> None:
 
 
 def made_labels() -> Labels:
-    """Labels of some positions."""
+    """Random labels of ``ROWS`` positions."""
     random, games = (
         np.random.default_rng(2),
         made_games()._replace(margin=np.full(GAMES, np.nan, np.float32), number=np.arange(GAMES)),
@@ -169,7 +169,7 @@ def final_owners(path: Path) -> None:
 
 
 def new_trainer(folder: Path, steps: int) -> Trainer:
-    """A run of the tiny network on the made games and labels."""
+    """A training run of the tiny network on the made games and labels."""
     options = TrainOptions(steps=steps, batch=4, validate_every=2, save_every=2, workers=1)
     model = tiny_model()
     data = Mixture(KEIMA, Material([made_games()], [made_labels()]), options)
@@ -178,7 +178,7 @@ def new_trainer(folder: Path, steps: int) -> Trainer:
 
 
 def run_state(path: Path) -> None:
-    """Write the state of a run after two steps."""
+    """Write the state of a training run after two steps."""
     new_trainer(path.parent / "run", 2).run()
     (path.parent / "run" / "state.safetensors").replace(path)
 

@@ -1,8 +1,8 @@
-"""A slow twin of the board and the position, written from the rules alone.
+"""A slow reference implementation of board and rules in plain Python.
 
-Stones are a dict from (row, column) to colour. Chains, liberties, captures and areas are flooded anew for every
-question; a ko is what the rules say it is, a move that recreates a position. Nothing is shared with the kernels but
-the numbers for colours and ko rules, so where both agree they are right or wrong together by accident only.
+Stones are a dict from (row, column) to colour. Chains, liberties, captures and areas are flood-filled for every query;
+ko is decided by comparing positions. Only the constants for colours and ko rules are shared with the kernels, so a
+common error is unlikely.
 """
 
 from engine.go.geometry import BLACK, WHITE, other
@@ -13,14 +13,14 @@ Stones = dict[Cell, int]
 
 
 def neighbours(size: int, cell: Cell) -> list[Cell]:
-    """The cells beside a cell."""
+    """The up to four neighbours of a cell."""
     row, column = cell
     around = [(row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column)]
     return [(r, c) for r, c in around if 0 <= r < size and 0 <= c < size]
 
 
 def flood(stones: Stones, size: int, cell: Cell) -> tuple[set[Cell], set[Cell]]:
-    """The cells connected to a cell in its own colour (or emptiness), and those that border them."""
+    """The region of connected cells of one colour (or empty ones) around a cell, and the cells that border it."""
     color, inside, border, waiting = stones.get(cell), {cell}, set(), [cell]
     while waiting:
         for beside in neighbours(size, waiting.pop()):
@@ -39,7 +39,7 @@ def chain_and_liberties(stones: Stones, size: int, cell: Cell) -> tuple[set[Cell
 
 
 def after(stones: Stones, size: int, cell: Cell, color: int) -> tuple[Stones, int, int]:
-    """Stones after a move on an empty cell, opponent's stones captured, own stones lost by suicide."""
+    """Stones after a move on an empty cell, number of captured stones, number of own stones lost by suicide."""
     result = {**stones, cell: color}
     captured = lost = 0
     for beside in neighbours(size, cell):
@@ -56,7 +56,7 @@ def after(stones: Stones, size: int, cell: Cell, color: int) -> tuple[Stones, in
 
 
 class Twin:
-    """A game: stones, prisoners and every position so far."""
+    """A game: stones, prisoners and the history of positions."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -66,7 +66,7 @@ class Twin:
         self.situations: list[tuple[frozenset[tuple[Cell, int]], int]] = [(frozenset(), BLACK)]
 
     def play(self, cell: Cell | None, color: int) -> int:
-        """Play a move, None for a pass; returns the opponent's stones captured."""
+        """Play a move (None = a pass); returns the number of captured stones."""
         captured = 0
         if cell is not None:
             self.stones, captured, lost = after(self.stones, self.size, cell, color)
@@ -82,7 +82,7 @@ class Twin:
         return [cell for cell in cells if cell not in self.stones]
 
     def legal_cells(self, color: int, rule_pairs: list[tuple[int, bool]]) -> list[set[Cell]]:
-        """For each pair of ko rule and multi-stone suicide, the cells where the colour may play."""
+        """Legal moves of a colour for each pair of ko rule and whether multi-stone suicide is legal."""
         positions = {stones for stones, _ in self.situations}
         situations = set(self.situations)
         legal: list[set[Cell]] = [set() for _ in rule_pairs]
@@ -101,7 +101,7 @@ class Twin:
         return legal
 
     def area(self) -> dict[Cell, int]:
-        """Owner of every cell as Tromp and Taylor define it; cells without an owner are missing."""
+        """Tromp-Taylor owner of every cell; cells without an owner are missing."""
         owners, seen = dict(self.stones), set()
         for cell in self.empty_cells():
             if cell not in seen:

@@ -1,7 +1,7 @@
-"""Legal moves and captures under every rule set, superko too, compared with a slow twin of the rules.
+"""Legal moves and captures under every rule set, superko included, compared with a reference implementation.
 
-Random games on small boards, where positions repeat: after every move the legal moves of both colours, the stones and
-those taken must be those of :mod:`bench.reliability.rules_twin`, which shares nothing with the board's kernels.
+In random games on small boards, where positions repeat, the legal moves of both colours, the stones and the captures
+after every move must equal those of :mod:`bench.reliability.rules_twin`.
 """
 
 import numpy as np
@@ -20,16 +20,16 @@ PART = Part(
     wanted="50,000 positions, 0 differences",
 )
 POSITIONS = 250
-"""of a case"""
+"""Positions of a case"""
 CASES_A_RULE_SET = 20
 SIZES = (2, 3, 4, 5, 7, 9)
 LENGTH = 6
-"""Most moves of a game, as a multiple of the board's points: small boards fill, are captured and fill again"""
+"""Most moves of a game, as a multiple of the points: small boards fill up several times"""
 PASSES = 0.02
 
 
 def differences(game: Game, twin: Twin, points: np.ndarray) -> list[str]:
-    """What the game and its twin do not have in common; empty = nothing."""
+    """Differences between the game and its twin; empty = none."""
     size, flags, found = game.size, [(game.rules.ko, game.rules.suicide)], []
     mask = np.empty(size * size + 1, np.uint8)
     for color in (BLACK, WHITE):
@@ -38,17 +38,17 @@ def differences(game: Game, twin: Twin, points: np.ndarray) -> list[str]:
         if ours != (theirs := twin.legal_cells(color, flags)[0]):
             found.append(f"legal for colour {color}: {sorted(ours ^ theirs)} in one of both only")
         if (taken := game.captures(color)) != (lost := twin.lost[other(color)]):
-            found.append(f"taken by colour {color}: {taken}, expected {lost}")
+            found.append(f"captures of colour {color}: {taken}, expected {lost}")
     colors = game.position.board.color[points]
     stones = {divmod(index, size): int(colors[index]) for index in np.flatnonzero(colors != EMPTY).tolist()}
     return found if stones == twin.stones else [*found, "other stones"]
 
 
 def play_beside_twin(size: int, rules: Rules, seed: int, most: int) -> tuple[int, list[str]]:
-    """Play one random game, at most some moves, and stop at the first difference.
+    """Play one random game of at most ``most`` moves, up to the first difference.
 
     Returns:
-        (int, list[str]): positions compared, and what differs.
+        (int, list[str]): positions compared, and differences.
     """
     game, twin, rng = Game(size, rules), Twin(size), np.random.default_rng(seed)
     points, mask = on_board_points(size), np.empty(size * size + 1, np.uint8)
@@ -58,7 +58,7 @@ def play_beside_twin(size: int, rules: Rules, seed: int, most: int) -> tuple[int
         index = int(rng.choice(choices)) if len(choices) and rng.random() > PASSES else -1
         twin.play(divmod(index, size) if index >= 0 else None, game.to_move)
         if rules.button and index < 0 and not game.position.meta[META_BUTTON_TAKER]:
-            # A position without the button is another one, which no earlier one can repeat.
+            # A position without the button differs from all earlier ones, so these cannot recur.
             del twin.situations[:-1]
         game.play(game.to_move, int(points[index]) if index >= 0 else PASS)
         if found := differences(game, twin, points):
@@ -68,14 +68,14 @@ def play_beside_twin(size: int, rules: Rules, seed: int, most: int) -> tuple[int
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Cases of every rule set."""
+    """``CASES_A_RULE_SET`` cases of every rule set; one in the quick campaign."""
     seeds = range(1 if metafunc.config.option.campaign["quick"] else CASES_A_RULE_SET)
     cases = [(name, seed, POSITIONS) for seed in seeds for name in RULE_SETS]
     metafunc.parametrize(("rules", "seed", "amount"), cases)
 
 
 def test_games(rules: str, seed: int, amount: int, outcome: Outcome) -> None:
-    """Games of one rule set."""
+    """Play games under one rule set."""
     left, number = amount, 0
     while left > 0:
         size = SIZES[(seed + number) % len(SIZES)]

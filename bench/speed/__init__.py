@@ -1,1 +1,1 @@
-"""How fast everything is: one JSON line a figure."""
+"""Speed benchmarks: each prints one JSON line a figure."""

@@ -1,10 +1,10 @@
-"""``python -m bench.speed.analysis``: what a client feels of an analysis, through pipes; one JSON line a figure.
+"""``python -m bench.speed.analysis``: latencies of an analysis as a GTP client sees them; one JSON line a figure.
 
-``first`` is the time from the command to its first update, in a position that nothing is known of, with everything
-loaded; ``late`` how far the worst of the following intervals is from the one asked for; ``stop`` the time from the next
-line to the empty line that ends the reply, ``next`` until that line is answered too. ``growth`` is what the process's
-memory gains in the second half of an analysis of ``--minutes``, by when the tree has reached the limit that it is given
-here; Linux only. Start at :func:`command`.
+``first`` is the time from the command to its first update, in a new position, with everything loaded; ``late`` the
+largest deviation of an interval between updates from the requested one; ``stop`` the time from the next line to the
+empty line that ends the reply, ``next`` to the reply to that line. ``growth`` is the growth of the process's memory in
+the second half of an analysis of ``--minutes``, when the tree has reached the memory limit set here; Linux only. Start
+at :func:`command`.
 """
 
 import time
@@ -25,15 +25,15 @@ from weights import DEFAULT
 PATIENCE_S = 1800.0
 """Longest wait for a line; the first answers may need compiled kernels"""
 LONG_MEMORY_MIB = 128
-"""Of the tree and the cache in a long analysis, so that they are full before its first half ends"""
+"""``--memory`` of a long analysis: tree and cache are full before its first half ends"""
 LONG_INTERVAL_S = 5.0
 
 
 def analysis_of(client: GtpClient, interval_s: float, updates: int) -> list[float]:
-    """Analyze the position on the board until this number of updates has come.
+    """Analyse the position on the board for a number of updates.
 
     Returns:
-        list: milliseconds of ``first``, ``late``, ``stop`` and ``next``.
+        ``first``, ``late``, ``stop`` and ``next`` in milliseconds.
     """
     begin_s = time.perf_counter()
     client.send(f"kata-analyze {100 * interval_s:g}")
@@ -57,7 +57,7 @@ def _read_head(client: GtpClient) -> None:
     """Read the first line of a reply.
 
     Raises:
-        EngineRefused: it is an error.
+        EngineRefused: the reply is an error.
     """
     head = client.read_line(PATIENCE_S)
     if not head.startswith("="):
@@ -65,7 +65,7 @@ def _read_head(client: GtpClient) -> None:
 
 
 def growth_of(client: GtpClient, minutes: float) -> float:
-    """MiB that a long analysis gains in its second half."""
+    """Growth of memory in MiB in the second half of a long analysis."""
     end_s = time.perf_counter() + 60 * minutes
     client.send(f"kata-analyze {100 * LONG_INTERVAL_S:g} ownership true")
     used = []
@@ -77,16 +77,16 @@ def growth_of(client: GtpClient, minutes: float) -> float:
 
 
 @bench("analyses", repeats=9)
-@click.option("--weights", default=DEFAULT, help="as of keima gtp")
-@click.option("--size", default=19, type=click.IntRange(2, 25), help="board")
-@click.option("--device", default="cpu", help="as of keima gtp")
+@click.option("--weights", default=DEFAULT, help="network, as for keima gtp")
+@click.option("--size", default=19, type=click.IntRange(2, 25), help="board size")
+@click.option("--device", default="cpu", help="device, as for keima gtp")
 @click.option("--interval", default=0.1, type=Number(0.01, 60.0), help="seconds between updates")
 @click.option("--updates", default=20, type=click.IntRange(2, 10000), help="updates in each analysis")
 @click.option("--minutes", default=0.0, type=Number(0.0, 1440.0), help="length of a long analysis; 0 = none")
 def command(
     weights: str, size: int, device: str, interval: float, updates: int, minutes: float, timing: Timing
 ) -> Iterator[Figure]:
-    """How soon, how regularly and how long an analysis speaks: one JSON line a figure."""
+    """Measure the latencies of an analysis: one JSON line a figure."""
     words = keima("gtp", "--config", NO_FILE, "--weights", weights, "--size", size, "--device", device)
     points = np.random.default_rng(1).permutation(on_board_points(size))
     with GtpClient(words, ROOT) as client:

@@ -1,8 +1,8 @@
-"""``keima benchmark``: finds the settings that play strongest on a user's machine and writes them to the settings file.
+"""``keima benchmark``: finds the strongest settings for a user's machine and writes them to the settings file.
 
-Every setting searches the same middle-game positions for the same time, the result cache empty; all settings take
-turns on a position before the next one comes, so that other load of the machine meets all of them alike. Start at
-:func:`command`; :func:`measure` searches. Torch is imported when the options have been checked.
+Every setting searches the same middle-game positions for the same time with an empty result cache. All settings are
+measured on one position before the next one, so that other load on the machine affects them equally. Start at
+:func:`command`; :func:`measure` searches. Torch is imported after the options have been checked.
 """
 
 import itertools
@@ -36,52 +36,52 @@ if TYPE_CHECKING:
 
 POSITIONS = 5
 WARM_UP = 0.25
-"""Share of a search's time that it runs before the clock does"""
+"""Length of the unmeasured search before each measured one, as a share of the latter's time"""
 LOOKS = 20
-"""How often a search is asked for its leaves in flight"""
+"""Samples of the number of leaves in flight during a search"""
 CPU_BATCHES = (4, 8, 16, 32)
 GPU_BATCHES = (8, 16, 32, 64, 128)
 MOST_WORKERS = 16
-"""Search threads tried in front of a GPU; more would stand in each other's way."""
+"""Most search threads tried with a GPU; more would contend for the tree's lock"""
 ELO_A_DOUBLING = 250.0
 ELO_A_LEAF = 7.0
-"""At 800 visits a move"""
+"""Elo that each leaf in flight costs at 800 visits a move"""
 WORTH_ELO = 10.0
-"""Less is no reason to change anything."""
+"""Smallest gain in Elo for which a setting is recommended"""
 ERRORS = 2.0
-"""Standard errors that a gain must exceed: less may be luck"""
+"""Standard errors that a gain must exceed to be recommended"""
 TRIAL_S = 0.05
-"""A search that only compiles and loads what it needs"""
+"""Seconds of the first search, which compiles kernels and loads the network"""
 RULE = (
-    "Elo is an estimate, by the rule of thumb of KataGo's benchmark: 250 for each doubling of visits/s, less 7 for "
-    "each leaf in flight at 800 visits a move, and 2 at 5000, for leaves chosen together are chosen worse."
+    "Elo is an estimate by the rule of thumb of KataGo's benchmark: 250 for each doubling of visits/s, less 7 for "
+    "each leaf in flight at 800 visits a move (2 at 5000), since leaves selected in parallel are selected worse."
 )
 COLUMNS = ("visits/s", "evals/s", "in flight", "Elo")
 
 
 class Setting(NamedTuple):
-    """Options to try together; where the machine chooses, the number it chooses."""
+    """Values of three options to measure together; never the 0 that means automatic, but for ``evaluators``."""
 
     evaluators: int
-    """0 where they cannot be chosen"""
+    """0 = the option has no effect, as with a GPU or without a network"""
     threads: int
     batch: int
 
 
 class Searched(NamedTuple):
-    """What one search has reached."""
+    """Counts of one search."""
 
     visits: int
     evaluations: int
     seconds: float
     in_flight: float
-    """leaves under way, on average"""
+    """mean number of leaves in flight"""
 
     def elo(self, move_s: float) -> float:
-        """Strength at ``move_s`` seconds a move, on a scale without a zero: only differences mean anything.
+        """Estimated strength in Elo at ``move_s`` seconds a move, up to a constant.
 
-        Visits gain by their logarithm. Leaves in flight cost, for each was chosen without knowing what the others
-        will find; the more visits a move has, the less.
+        It grows with the logarithm of the visits. Each leaf in flight costs Elo, since it was selected without the
+        results of the others; it costs less with more visits a move.
         Source: the estimates of KataGo's benchmark, cpp/program/playutils.cpp, whose threads hold one leaf each.
         """
         rate = self.visits / self.seconds
@@ -90,33 +90,33 @@ class Searched(NamedTuple):
 
 
 class Measured(list[Searched]):
-    """What a setting has reached, a search a position, in the order of the positions."""
+    """The searches of a setting, one a position, in the order of the positions."""
 
     def per_second(self, name: str) -> float:
         """Visits or evaluations a second."""
         return sum(getattr(one, name) for one in self) / sum(one.seconds for one in self)
 
     def in_flight(self) -> float:
-        """Leaves under way, on average."""
+        """Mean number of leaves in flight."""
         return statistics.fmean(one.in_flight for one in self)
 
     def gain(self, other: "Measured", move_s: float) -> "Gain":
-        """Elo beyond another setting, compared position by position."""
+        """Gain in Elo over another setting, compared position by position."""
         gains = [one.elo(move_s) - base.elo(move_s) for one, base in zip(self, other, strict=False)]
         error = statistics.stdev(gains) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
         return Gain(statistics.fmean(gains), ERRORS * error)
 
 
 class Gain(NamedTuple):
-    """A difference in Elo and its statistical error; the error of the rule of thumb is not in it."""
+    """A difference in Elo, and its statistical error, without the error of the rule of thumb."""
 
     elo: float
     margin: float
-    """inf = unknown"""
+    """``ERRORS`` standard errors; inf = unknown"""
 
 
 def counts(most: int) -> list[int]:
-    """Numbers of threads to try, up to ``most``: all if they are few, else powers of two and the most."""
+    """Numbers of threads to try: 1 to ``most`` up to 4, else powers of two and ``most``."""
     if most <= 4:
         return list(range(1, most + 1))
     return sorted({1 << i for i in range(most.bit_length())} | {most})
@@ -125,12 +125,13 @@ def counts(most: int) -> list[int]:
 def settings_to_try(
     parts: "Parts", cores: int, evaluators: Sequence[int] = (), threads: Sequence[int] = (), batches: Sequence[int] = ()
 ) -> list[Setting]:
-    """What to try: the settings in force, and every combination of some numbers.
+    """Settings to measure: the present one first, then every combination of some values.
 
-    On the CPU evaluators are tried, in front of a GPU and where rollouts are all there is search threads.
+    The values vary evaluators on the CPU, and search threads with a GPU or without a network.
 
     Args:
-        evaluators, threads, batches: numbers to try; none = what suits the device.
+        cores: number of processors.
+        evaluators, threads, batches: values to try; empty = the device's defaults.
     """
     batches_requests = bool(parts.networks) and parts.networks[0].batches_requests
     if parts.networks and not batches_requests:
@@ -143,7 +144,7 @@ def settings_to_try(
 
 
 def in_force(parts: "Parts") -> Setting:
-    """The setting that the options amount to on this machine."""
+    """The present setting: the options, with automatic values resolved on this machine."""
     from engine.search.tuning import resolved
 
     network = parts.networks[0] if parts.networks else None
@@ -153,7 +154,7 @@ def in_force(parts: "Parts") -> Setting:
 
 
 def as_options(setting: Setting, parts: "Parts") -> dict[str, int]:
-    """A setting as the settings file has it: 0 where this machine would choose the same by itself."""
+    """A setting as values of the settings file; a value that equals the automatic choice becomes 0."""
     automatic = in_force(parts._replace(options=replace(parts.options, threads=0, evaluators=0, batch=0)))
     values = {
         "threads": 0 if setting.threads == automatic.threads else setting.threads,
@@ -166,7 +167,7 @@ def as_options(setting: Setting, parts: "Parts") -> dict[str, int]:
 
 
 def best_of(found: dict[Setting, Measured], present: Setting, move_s: float) -> Setting:
-    """The strongest setting; the present one, unless another gains more than its error and ``WORTH_ELO``."""
+    """The strongest setting if it gains more than its error and ``WORTH_ELO`` over the present one; else the latter."""
     gains = {setting: one.gain(found[present], move_s) for setting, one in found.items()}
     best = max(gains, key=lambda setting: gains[setting].elo)
     return best if gains[best].elo > max(WORTH_ELO, gains[best].margin) else present
@@ -175,12 +176,13 @@ def best_of(found: dict[Setting, Measured], present: Setting, move_s: float) -> 
 def measure(
     parts: "Parts", wanted: Sequence[Setting], size: int, seconds: float, found: dict[Setting, Measured]
 ) -> Iterator[Setting]:
-    """Measure settings, writing into ``found`` as results come; yields each setting before its turn.
+    """Measure settings one after the other; yields each setting before it is measured on a position.
 
     Args:
-        wanted: in the order in which they are measured; neighbours with equal evaluators share a server.
-        size: of the board.
-        seconds: for each setting in all.
+        wanted: settings in the order of measurement; neighbours with equal evaluators share a server.
+        size: board size.
+        seconds: total time for each setting.
+        found: the results are added here.
     Raises:
         RuntimeError: the network failed.
     """
@@ -203,7 +205,7 @@ def measure(
 
 
 def _search(parts: "Parts", server: "InferenceServer | None", position: "Position", seconds: float) -> Searched:
-    """Search a position with nothing known of it."""
+    """Search a position with an empty tree and cache."""
     from engine.search.report import Watcher
     from engine.search.search import Search
     from engine.search.stoppers import SearchLimits
@@ -224,7 +226,7 @@ def _search(parts: "Parts", server: "InferenceServer | None", position: "Positio
 
 
 def _number(name: str) -> Whole:
-    """A number of an option to try; 0 would leave it to the machine."""
+    """Type of the values to try for an option: its own range without 0, which means automatic."""
     item = next(item for item in fields(SearchOptions) if item.name == name)
     return Whole(1, item.metadata["high"])
 
@@ -232,33 +234,26 @@ def _number(name: str) -> Whole:
 @click.command(cls=KeimaCommand, epilog=RULE)
 @settings_option(SetupOptions)
 @options_of(SetupOptions, "weights", "device", "size")
+@click.option("--seconds", default=6.0, type=Number(0.01, 3600), metavar="SECONDS", help="time for each setting")
 @click.option(
-    "--seconds", default=6.0, type=Number(0.01, 3600), metavar="SECONDS", help="time a setting is measured for"
-)
-@click.option(
-    "--move-seconds", type=Number(0.01, 86400), metavar="SECONDS", show_default="as the settings file says",
+    "--move-seconds", type=Number(0.01, 86400), metavar="SECONDS", show_default="as in the settings file",
     help="thinking time a move for which Elo is estimated",
 )  # fmt: skip
 @click.option(
-    "--evaluators",
-    multiple=True,
-    type=_number("evaluators"),
-    help="number of evaluator threads to try, on the CPU; repeatable",
+    "--evaluators", multiple=True, type=_number("evaluators"), help="evaluator threads to try, repeatable; CPU only"
 )
-@click.option("--threads", multiple=True, type=_number("threads"), help="number of search threads to try; repeatable")
-@click.option("--batch", "batches", multiple=True, type=_number("batch"), help="batch size to try; repeatable")
-@click.option("--write/--no-write", default=None,
-              help="write the best settings to the settings file; if neither is given, ask")  # fmt: skip
+@click.option("--threads", multiple=True, type=_number("threads"), help="search threads to try, repeatable")
+@click.option("--batch", "batches", multiple=True, type=_number("batch"), help="batch size to try, repeatable")
+@click.option("--write/--no-write", default=None, help="write the best to the settings file; default: ask")
 @click.pass_context
 def command(ctx, config, weights, device, size, seconds, move_seconds, evaluators, threads, batches, write) -> None:
     """Find the settings that play strongest on this machine.
 
-    Searches middle-game positions as under a clock, with different numbers of threads and of leaves a batch. On the
-    CPU evaluator threads are tried, in front of a GPU and without a network search threads. Ctrl-C ends it and shows
-    what has been measured.
+    Middle-game positions are searched under a time limit with different numbers of threads (evaluators on the CPU,
+    search threads with a GPU or without a network) and leaves a batch. Ctrl-C stops and shows the results so far.
     """
     if write and config is None:
-        raise click.UsageError("--write needs a settings file, and none was wanted")
+        raise click.UsageError("--write needs a settings file, but --config is none")
     values: dict[str, Any] = read_settings(config) if config is not None else {}
     calm_openmp()
     player = player_from(ctx, config, values | {"weights": weights, "device": device, "size": size})
@@ -286,7 +281,7 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
 def _measure(
     parts: "Parts", wanted: Sequence[Setting], size: int, seconds: float, found: dict[Setting, Measured]
 ) -> int:
-    """Measure with progress on standard error; the exit status."""
+    """Measure with progress on standard error; returns the exit status."""
     console = Console(stderr=True)
     try:
         with progress_bar(console, TimeRemainingColumn()) as progress:
@@ -306,7 +301,7 @@ def _measure(
 
 
 def _show(found: dict[Setting, Measured], present: Setting, best: Setting, move_s: float) -> None:
-    """The table, Elo against the present settings: for people on standard error, else plain on standard output."""
+    """Print the table, with Elo relative to the present setting; as plain text if there is no terminal."""
     console = Console(stderr=True)
     is_seen = console.is_terminal and sys.stdout.isatty()
     caption = f"{RULE} Here: {move_s:g} s a move." if is_seen else None
@@ -328,7 +323,7 @@ def _show(found: dict[Setting, Measured], present: Setting, best: Setting, move_
 
 
 def _conclude(is_present: bool, values: dict[str, int], config: Path | None, write: bool | None) -> None:
-    """Recommend the best, and write it if that is wanted."""
+    """Print the recommended setting, and write it if the option or the user says so."""
     line = ", ".join(f"{name} = {value}" for name, value in values.items())
     if is_present:
         click.echo(f"nothing is clearly better than the present settings: {line}")

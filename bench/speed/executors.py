@@ -1,8 +1,8 @@
-"""``python -m bench.speed.executors``: games in bulk by Ray's actors, by how many they are, one JSON line a figure.
+"""``python -m bench.speed.executors``: scaling of bulk games with the number of Ray actors, one JSON line a figure.
 
-The network sleeps instead of computing, so that a machine of few processors shows what many would do: what is measured
-is the executor, its messages and its waiting. ``here`` is evaluations a second of threads of this process, ``N`` of N
-actors, ``N/times`` how many times the speed of one actor that is. Each actor has the same number of games to play.
+The network sleeps instead of computing, so that a machine with few processors can run many actors: the bench measures
+the executor's overhead and idle times. ``here`` is evaluations a second with threads of this process, ``N`` with N
+actors, ``N/times`` the speed-up over one actor. The number of games for each actor is constant.
 """
 
 import itertools
@@ -26,19 +26,19 @@ from gtp.cli.arguments import Number
 from gtp.cli.options import ExecutorOptions
 
 SIZE, MOVES = 7, 40
-"""Of the board and of every game: the network's moves are random, and few of its games are over sooner"""
+"""Board size, and length of every game; moves are random, so few games end earlier"""
 AT_ONCE = 2
-"""Chunks that an actor does side by side, each a table of games"""
+"""Chunks that an actor plays concurrently, each a table of games"""
 
 
 @dataclass(frozen=True)
 class SleepingJob:
-    """Games in bulk with a network that sleeps. See :class:`engine.system.executor.Job`."""
+    """Bulk games with a network that sleeps. See :class:`engine.system.executor.Job`."""
 
     games: int
-    """of a table"""
+    """games of a table"""
     batch_s: float
-    """that an evaluation takes"""
+    """seconds that an evaluation takes"""
 
     @property
     def plan(self) -> Plan:
@@ -46,21 +46,21 @@ class SleepingJob:
         return Plan(BulkOptions(VARIETY, size=SIZE, limit=MOVES))
 
     def server(self, stack: ExitStack) -> InferenceServer:
-        """The network's, which evaluates one batch after the other; ``stack`` closes it."""
+        """Server of the network, which evaluates one batch at a time; ``stack`` closes it."""
         return stack.enter_context(InferenceServer(SerialNetwork("keima-1", self.batch_s)))
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
-        """A worker with a network of its own."""
+        """A worker with its own server."""
         return BulkWorker([self.server(stack)], self.plan, self.games, AT_ONCE)
 
 
-@bench("parts to cut it into", 60.0)
-@click.option("--ray", default="local", metavar="ADDRESS", help="of a Ray cluster; local: Ray on this machine")
-@click.option("--actors", multiple=True, type=click.IntRange(2), default=(8,), help="how many; several may be given")
-@click.option("--games", default=16, type=click.IntRange(1), help="of a table; an actor has two of these at once")
-@click.option("--batch-ms", default=100.0, type=Number(0.1), help="that an evaluation of a table takes")
+@bench("repetitions", 60.0)
+@click.option("--ray", default="local", metavar="ADDRESS", help="address of a Ray cluster; local: Ray on this machine")
+@click.option("--actors", multiple=True, type=click.IntRange(2), default=(8,), help="number of actors, repeatable")
+@click.option("--games", default=16, type=click.IntRange(1), help="games of a table; an actor plays two tables at once")
+@click.option("--batch-ms", default=100.0, type=Number(0.1), help="milliseconds that an evaluation takes")
 def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, timing: Timing) -> Iterator[Figure]:
-    """Speed of many actors beside one, with a network that sleeps: one JSON line a figure."""
+    """Measure the speed-up of many Ray actors over one, with a network that sleeps: one JSON line a figure."""
     job = SleepingJob(games, batch_ms / 1000)
     tables = AT_ONCE * max(1, round(timing.seconds / timing.repeats / (AT_ONCE * MOVES * job.batch_s)))
     alone: list[float] = []
@@ -68,7 +68,7 @@ def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, timi
         click.echo(f"measuring {count or 'here'}", err=True)
         with ExitStack() as stack:
             executor = ExecutorOptions(ray, count).open(stack, games, AT_ONCE) if count else LocalExecutor()
-            # Processes start and everything is compiled.
+            # Starts the processes and compiles.
             _rate(executor, job, AT_ONCE * max(1, count))
             rates = [_rate(executor, job, tables * max(1, count)) for _ in range(timing.repeats)]
         yield str(count or "here"), rates, "evaluations/s"
@@ -79,7 +79,7 @@ def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, timi
 
 
 def _rate(executor: Executor, job: SleepingJob, tables: int) -> float:
-    """Evaluations a second while some tables of games are played."""
+    """Evaluations a second while a number of tables is played."""
     moves: list[int] = []
 
     def take(done: Done) -> None:

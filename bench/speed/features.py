@@ -1,7 +1,7 @@
-"""``python -m bench.speed.features``: what encoding a middle-game position costs, one JSON line a figure.
+"""``python -m bench.speed.features``: time to encode a middle-game position, one JSON line a figure.
 
-The positions are those that the rollout policy comes to, seen in all eight symmetries in turn, and every loop runs
-inside a kernel on one core. Start at :func:`command`.
+The positions are from games of the rollout policy; symmetries are cycled through. Every loop runs inside a kernel on
+one core. Start at :func:`command`.
 """
 
 from collections.abc import Iterator
@@ -18,24 +18,24 @@ from engine.system.jit import kernel
 
 @kernel
 def _encode(position, scratch, planes, globals_, count):
-    """Encode a position again and again; returns 0, encoding has no steps."""
+    """Encode a position ``count`` times; returns 0 steps."""
     for i in range(count):
         encode(position, i % SYMMETRIES, scratch, planes, globals_)
     return 0
 
 
 def encoding_work(encoder: Encoder, games: list[MiddleGame]) -> Work:
-    """Encode all positions."""
+    """Encoding of all positions as a work."""
     size = int(games[0].position.board.meta[META_SIZE])
     scratch = encoder.new_scratch(size)
     planes, globals_ = np.zeros((encoder.planes, size, size), np.float32), np.zeros(encoder.globals, np.float32)
     return lambda count: sum(_encode(position, scratch, planes, globals_, count) for position, _ in games)
 
 
-@bench("parts to cut it into", 2.0)
+@bench("repetitions", 2.0)
 @sizes
 def command(sizes: tuple[int, ...], timing: Timing) -> Iterator[Figure]:
-    """Time to encode a middle-game position on one core, by encoder and board: one JSON line a figure."""
+    """Measure the time to encode a position on one core, by encoder and board size: one JSON line a figure."""
     for size in sizes:
         games = middle_games(size)
         for encoder in ENCODERS.values():

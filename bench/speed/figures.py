@@ -1,9 +1,9 @@
-"""What a bench is: a click command whose figures go to standard output as JSON lines, each the median of repetitions.
+"""The frame of a benchmark: a click command that prints its figures as JSON lines, each the median of repetitions.
 
 ``{"name": "uniform/19/1", "value": 17800, "unit": "rollouts/s"}``
 
-A bench is a generator of figures under :func:`bench`; :meth:`Timing.measure` times its works. Progress goes to standard
-error, so that the output of a bench can be piped as it is.
+A benchmark is a generator of figures decorated by :func:`bench`; :meth:`Timing.measure` measures its works. Progress
+goes to standard error, so that standard output can be piped.
 """
 
 import json
@@ -22,12 +22,12 @@ from bench.match.gtp_client import EngineError, EngineRefused
 from gtp.cli.arguments import Number
 
 DIGITS = 4
-"""Significant digits of a figure; repetitions differ by more."""
+"""Significant digits of a figure; repetitions differ by more"""
 SLICES = 20
-"""How often a repetition reads the clock, about: it ends on time, and Python costs nothing"""
+"""Readings of the clock in a repetition, about: enough to end on time, few enough that Python's time is negligible"""
 
 Work = Callable[[int], int]
-"""Does something N times; returns how many smaller steps that took"""
+"""Does N items of work; returns the number of smaller steps in them, 0 if there are none"""
 
 Figure = tuple[str, Iterable[float], str]
 """Name, the value of each repetition, unit"""
@@ -41,15 +41,14 @@ class Sample(NamedTuple):
 
 
 def sample(works: Sequence[Work], seconds: float, repeats: int) -> list[Sample]:
-    """Repetitions of some work, each thread doing its own for an equal part of the time.
+    """Measure the throughput of works that run concurrently, after a warm-up that compiles.
 
-    Each thread counts what it has done until its own end, so that no waiting is measured. What has to be compiled is
-    compiled before the clock is read.
+    Each thread divides its items by its own time, so that no waiting is measured.
 
     Args:
-        works: one a thread; they must release the GIL to run side by side.
-        seconds: time in all.
-        repeats: parts to cut it into.
+        works: one a thread; they must release the GIL to run concurrently.
+        seconds: total time.
+        repeats: repetitions that share the time.
     """
     for work in works:
         work(1)
@@ -59,7 +58,7 @@ def sample(works: Sequence[Work], seconds: float, repeats: int) -> list[Sample]:
 
 
 def _items_in(work: Work, seconds: float) -> int:
-    """A number of items, a power of two, that takes this long or a little longer."""
+    """The first power of two such that this many items take ``seconds`` or longer."""
     count = 1
     while True:
         start = time.perf_counter()
@@ -70,7 +69,7 @@ def _items_in(work: Work, seconds: float) -> int:
 
 
 def _repetition(works: Sequence[Work], seconds: float, count: int) -> Sample:
-    """One repetition; ``count`` items between two readings of the clock."""
+    """One repetition, with ``count`` items between two readings of the clock."""
     barrier = threading.Barrier(len(works))
 
     def run(work: Work) -> Sample:
@@ -84,18 +83,18 @@ def _repetition(works: Sequence[Work], seconds: float, count: int) -> Sample:
 
     with ThreadPoolExecutor(len(works)) as pool:
         others = [pool.submit(run, work) for work in works[1:]]
-        # The caller's thread does its part: torch would start a new team of threads for another.
+        # The first work runs in the caller's thread: torch would start a new team of threads in another one.
         rates = [run(works[0]), *(other.result() for other in others)]
     return Sample(sum(rate.items_per_s for rate in rates), sum(rate.steps_per_s for rate in rates))
 
 
 class Timing(NamedTuple):
-    """How long a bench measures, by its options."""
+    """The options ``--seconds`` and ``--repeats`` of a benchmark."""
 
     seconds: float
-    """for each measurement"""
+    """time for each measurement"""
     repeats: int
-    """parts to cut it into"""
+    """repetitions that share it"""
 
     def measure(self, name: str, works: Sequence[Work]) -> list[Sample]:
         """:func:`sample`, announced on standard error."""
@@ -103,19 +102,19 @@ class Timing(NamedTuple):
         return sample(works, *self)
 
     def rates(self, name: str, works: Sequence[Work], items: int = 1) -> list[float]:
-        """Items a second of each repetition, each item of a work being this number of them."""
+        """Items a second of each repetition; one item of the works counts as ``items``."""
         return [items * one.items_per_s for one in self.measure(name, works)]
 
 
 def bench(
     repeated: str, seconds: float | None = None, repeats: int = 5
 ) -> Callable[[Callable[..., Iterator[Figure]]], click.Command]:
-    """Decorator: a click command that prints the figures of a generator, whose own options stand below this decorator.
+    """Decorator: makes a generator of figures a click command; its own options are decorators below this one.
 
     The generator gets a :class:`Timing` as ``timing``.
 
     Args:
-        repeated: what ``--repeats`` counts.
+        repeated: what is repeated, for the help of ``--repeats``.
         seconds: default of ``--seconds``; None = no such option.
         repeats: default of ``--repeats``.
     """
@@ -124,7 +123,7 @@ def bench(
         @click.command(context_settings={"show_default": True})
         @click.option("--seconds", default=seconds, type=Number(0.001, 3600), help="time for each measurement")
         @click.option(
-            "--repeats", default=repeats, type=click.IntRange(1, 999), help=f"{repeated}; their median counts"
+            "--repeats", default=repeats, type=click.IntRange(1, 999), help=f"number of {repeated}; the median counts"
         )
         @wraps(figures)
         def command(repeats: int, seconds: float = 0.0, **chosen: Any) -> None:
@@ -142,12 +141,12 @@ def bench(
 
 
 def print_figure(name: str, values: Iterable[float], unit: str) -> None:
-    """Print the median of repetitions."""
+    """Print a figure as a JSON line: the median of its values."""
     click.echo(json.dumps({"name": name, "value": rounded(statistics.median(values)), "unit": unit}))
 
 
 def rounded(value: float) -> float | int:
-    """A value to DIGITS significant digits, whole where those are before the point."""
+    """A value rounded to DIGITS significant digits; an int if it has no digits after the point."""
     if value == 0 or not math.isfinite(value):
         return value
     digits = DIGITS - 1 - math.floor(math.log10(abs(value)))

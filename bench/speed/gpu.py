@@ -1,12 +1,13 @@
-"""``python -m bench.speed.gpu``: what a GPU reaches, in one command of eight minutes, one JSON line a figure.
+"""``python -m bench.speed.gpu``: throughput of a GPU in eight minutes, one JSON line a figure.
 
-``matrix`` is what the card multiplies large matrices at, the ceiling for any network. ``eager/NETWORK/SIZE/BATCH`` and
-``graphs/...`` are evaluations alone, kernel by kernel and from CUDA graphs, with two batches in flight; ``share/...``
-is the better one's part of the ceiling, from operations counted by shape. ``search/NETWORK/SIZE`` is a search from a
-middle-game position, cold, with ``search_evaluations/...`` beside it; ``search_share/...`` compares its visits with
-evaluations alone and ``cores/...`` is the processor's part: cores busy for 10,000 visits a second.
+``matrix`` is the rate of large matrix products, the upper bound for any network. ``eager/NETWORK/SIZE/BATCH`` and
+``graphs/...`` are evaluations without a search, eager and from CUDA graphs, with two batches in flight; ``share/...``
+is the faster one's share of the upper bound, by operations counted from the layers' shapes. ``search/NETWORK/SIZE`` is
+visits a second of a search from a middle-game position with an empty cache, ``search_evaluations/...`` its evaluations,
+``search_share/...`` its visits relative to evaluations without a search, ``cores/...`` CPU cores busy for 10,000 visits
+a second.
 
-On a device without graphs there is ``plain/...`` instead. Start at :func:`command`.
+On a device without CUDA graphs there is ``plain/...`` instead. Start at :func:`command`.
 """
 
 import statistics
@@ -33,21 +34,21 @@ from gtp.cli.arguments import Number
 from weights import DEFAULT
 
 PRODUCTS = 10
-"""Matrix products a repetition"""
+"""Matrix products of a repetition"""
 SEARCH_CACHE_MIB = 256
 MERGED = 1024
-"""Most positions of a batch in search"""
+"""Most positions of a merged batch in search"""
 WARM_UP, WARM_UP_S = 3, 2.0
-"""Matrix products, and seconds of anything else"""
+"""Length of a warm-up: matrix products, and seconds of search"""
 
 
 def alone_figures(
     name: str, network: TorchNetwork, share: float, size: int, batches: Sequence[int], timing: Timing
 ) -> Generator[Figure, None, float]:
-    """Figures of a network without search; returns the best rate, evaluations/s.
+    """Figures of a network without search; returns the best rate in evaluations/s.
 
     Args:
-        share: part of the ceiling that an evaluation a second takes.
+        share: operations of an evaluation, relative to the matrix rate.
     """
     makers: dict[str, Callable[[TorchNetwork], Runner]] = {"plain": PlainRunner}
     if network.device.type == "cuda":
@@ -72,12 +73,17 @@ def alone_figures(
 def search_figures(
     name: str, network: TorchNetwork, alone: float, start: Position, options: SearchOptions, seconds: float
 ) -> Iterator[Figure]:
-    """Figures of a search with a network that reaches ``alone`` evaluations/s without one; ``name`` has the size."""
+    """Figures of a search.
+
+    Args:
+        name: network and board size, as in the figures.
+        alone: the network's evaluations/s without a search.
+    """
     click.echo(f"measuring search/{name}", err=True)
     with InferenceServer(network, SEARCH_CACHE_MIB, max_batch=MERGED) as server:
         search = Search(options, server, ENCODERS[network.spec.encoder])
         search.set_position(start)
-        # Compiles kernels, and captures graphs for the batches that come up.
+        # Compiles kernels and captures CUDA graphs.
         search.run(SearchLimits(soft_s=WARM_UP_S))
         search.clear()
         server.forget()
@@ -92,13 +98,13 @@ def search_figures(
 
 
 def matrix_rate(device: torch.device, side: int, products: int) -> float:
-    """Operations a second of square matrix products on random numbers, a multiplication with its addition as two.
+    """Operations a second of square matrix products, in 16 bits if networks run in 16 bits on the device, else float32.
 
-    In 16 bits where networks run in 16 bits, else in float32.
+    A multiplication and an addition count as two operations.
 
     Args:
         side: rows and columns.
-        products: to take the time of together.
+        products: number of products to measure together.
     """
     dtype = reduced_dtype(device) if prefers_bfloat16(device) else torch.float32
     left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
@@ -107,7 +113,7 @@ def matrix_rate(device: torch.device, side: int, products: int) -> float:
     def multiply(count: int) -> float:
         for _ in range(count):
             torch.mm(left, right, out=out)
-        # Reading a number waits for the device, whichever it is.
+        # Reading a number synchronises with any device.
         float(out[0, 0])
         return time.perf_counter()
 
@@ -115,23 +121,23 @@ def matrix_rate(device: torch.device, side: int, products: int) -> float:
     return products * 2.0 * side**3 / (multiply(products) - start)
 
 
-@bench("parts to cut it into", 2.0)
-@click.option("--device", default="cuda", help="cuda, cuda:N, mps, or cpu to rehearse")
+@bench("repetitions", 2.0)
+@click.option("--device", default="cuda", help="device: cuda, cuda:N, mps, or cpu for a test run")
 @network_option(DEFAULT, "keima-12x192", "keima-20x256")
 @click.option(
     "--batch", "batches", multiple=True, default=(8, 16, 32, 64, 128, 256, 512, 1024), type=click.IntRange(1, 1024),
-    help="positions, repeatable",
+    help="batch size, repeatable",
 )  # fmt: skip
-@click.option("--size", default=19, type=click.IntRange(7, 19), help="board")
-@click.option("--side", default=8192, type=click.IntRange(16, 32768), help="of the matrices")
+@click.option("--size", default=19, type=click.IntRange(7, 19), help="board size")
+@click.option("--side", default=8192, type=click.IntRange(16, 32768), help="rows and columns of the matrices")
 @click.option(
     "--leaves", "batch", default=64, type=click.IntRange(1, 512), help="most leaves of a search thread's batch"
 )
-@click.option("--threads", default=0, type=click.IntRange(0, 256), help="search threads; 0 = chosen for the machine")
-@click.option("--memory", default=16384, type=click.IntRange(512, 1 << 20), help="of the search's tree, in MiB")
+@click.option("--threads", default=0, type=click.IntRange(0, 256), help="search threads; 0 = automatic")
+@click.option("--memory", default=16384, type=click.IntRange(512, 1 << 20), help="memory of the search tree, MiB")
 @click.option("--search-seconds", default=15.0, type=Number(0.001, 600), help="time for each search")
 def command(device, names, batches, size, side, search_seconds, timing: Timing, **search: Any) -> Iterator[Figure]:
-    """What a GPU reaches with our networks, alone and in search: one JSON line a figure."""
+    """Measure networks on a GPU, without and with a search: one JSON line a figure."""
     chosen = choose_device(device)
     click.echo("measuring matrix", err=True)
     rates = [matrix_rate(chosen, side, PRODUCTS) for _ in range(timing.repeats)]

@@ -1,7 +1,7 @@
-"""``python -m bench.speed.inference``: evaluations a second of networks alone, one JSON line a figure.
+"""``python -m bench.speed.inference``: evaluations a second of networks without a search, one JSON line a figure.
 
-``NETWORK/SIZE/BATCH`` is what all evaluators together reach that the server would start for the device: one a core on
-the CPU, each with one thread of torch, and two on a GPU. Inputs are random. Start at :func:`command`.
+``NETWORK/SIZE/BATCH`` is the total of all evaluators that the server would start on the device: one a core on the CPU,
+each with one torch thread, two on a GPU. Inputs are random. Start at :func:`command`.
 """
 
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from bench.speed.subjects import evaluation_works, made_network, network_options
 from weights import DEFAULT
 
 
-@bench("parts to cut it into", 3.0)
+@bench("repetitions", 3.0)
 @network_options(DEFAULT, "keima-6x96")
 @sizes
 @click.option(
-    "--batch", "batches", multiple=True, default=(1, 8, 64), type=click.IntRange(1, 4096), help="positions, repeatable"
+    "--batch", "batches", multiple=True, default=(1, 8, 64), type=click.IntRange(1, 4096), help="batch size, repeatable"
 )
 def command(names, sizes, batches, device: str, bits: str, threads: int, timing: Timing) -> Iterator[Figure]:
-    """Speed of networks without search: one JSON line a figure. A board that a network does not play is left out."""
+    """Measure networks without a search, on the board sizes that each plays: one JSON line a figure."""
     for name in names:
         network, _ = made_network(name, device, bits)
         runners = new_runners(network, threads)

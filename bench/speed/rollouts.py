@@ -1,6 +1,6 @@
-"""``python -m bench.speed.rollouts``: speeds of rollouts and of the board, one JSON line a figure.
+"""``python -m bench.speed.rollouts``: speed of rollouts, the board and the tree policy, one JSON line a figure.
 
-Every loop runs inside a kernel, so Python is not measured; each thread has its own memory. Start at :func:`command`.
+Every loop runs inside a kernel, so Python's time is not measured. Start at :func:`command`.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from engine.rollout.softmax import consider, weigh
 from engine.system.jit import kernel
 
 THREADS = 2
-"""Rollouts by policy are measured with one thread and with this number."""
+"""Rollouts of the rollout policy are measured with one thread and with this many"""
 UNITS = {"ns": 1e9, "us": 1e6}
-"""Of a second"""
+"""Unit -> its number in a second"""
 
 
 @kernel
 def _uniform_rollouts(start, board, state, count, lead):
-    """Random games from a position to their scores; returns moves played, adds Black's leads to ``lead``."""
+    """Uniformly random rollouts from a position; returns the moves played, adds Black's leads to ``lead``."""
     moves, limit = 0, 3 * start.meta[META_SIZE] * start.meta[META_SIZE]
     for _ in range(count):
         copy_board(board, start)
@@ -41,7 +41,7 @@ def _uniform_rollouts(start, board, state, count, lead):
 
 @kernel
 def _policy_rollouts(start, board, weights, tables, replies, state, count, lead):
-    """The same by the rollout policy."""
+    """Rollouts of the rollout policy from a position; returns and result as for uniformly random ones."""
     moves, limit = 0, 3 * start.meta[META_SIZE] * start.meta[META_SIZE]
     for _ in range(count):
         copy_board(board, start)
@@ -52,7 +52,7 @@ def _policy_rollouts(start, board, weights, tables, replies, state, count, lead)
 
 @kernel
 def _copies(one, other, count):
-    """Copy a board to and fro; returns 0, copies have no steps."""
+    """Copy a board back and forth ``count`` times; returns 0 steps."""
     for i in range(count):
         if i % 2 == 0:
             copy_board(other, one)
@@ -63,7 +63,7 @@ def _copies(one, other, count):
 
 @kernel
 def _legal_moves(position, out, count):
-    """Mark the legal moves of a position again and again; returns how many there are, all told."""
+    """List the legal moves of a position ``count`` times; returns their total number."""
     legal = 0
     for _ in range(count):
         legal += legal_moves(position, position.meta[META_TO_MOVE], out)
@@ -72,7 +72,7 @@ def _legal_moves(position, out, count):
 
 @kernel
 def _tree_policy(position, moves, numbers, theta, count):
-    """Weigh the moves of a position again and again; returns how many there are, all told."""
+    """Compute the tree policy's probabilities of a position ``count`` times; returns the total number of moves."""
     considered = 0
     for _ in range(count):
         all_states(position.board, moves.cell)
@@ -84,7 +84,7 @@ def _tree_policy(position, moves, numbers, theta, count):
 
 
 def rollout_work(size: int, stream: int, tables: Tables | None = None) -> Work:
-    """Rollouts from the empty board, uniform or by the rollout policy; steps are moves."""
+    """Rollouts from the empty board, uniformly random or, with tables, of the rollout policy; steps are moves."""
     boards, state, lead = (new_board(size), new_board(size)), seed_state(SEED, stream), np.zeros(1, np.int64)
     if tables is None:
         return lambda count: _uniform_rollouts(*boards, state, count, lead)
@@ -93,19 +93,19 @@ def rollout_work(size: int, stream: int, tables: Tables | None = None) -> Work:
 
 
 def board_works(size: int, patterns: Patterns) -> Iterator[tuple[str, Work, int, str]]:
-    """What is timed on middle-game positions: name, work, positions an item, unit."""
+    """Works on middle-game positions: name, work, positions of an item, unit of the figure."""
     games, out = middle_games(size), np.zeros(size * size + 1, np.uint8)
     policy = patterns.numbers, patterns.theta
     yield "legal_moves", lambda count: sum(_legal_moves(position, out, count) for position, _ in games), POSITIONS, "ns"
     yield "tree_policy", lambda count: sum(_tree_policy(*game, *policy, count) for game in games), POSITIONS, "us"
-    # Last, for it makes the first two positions one.
+    # Last, since it overwrites one of the first two positions with the other.
     yield "board_copy", lambda count: _copies(games[0].position.board, games[1].position.board, count), 1, "ns"
 
 
-@bench("parts to cut it into", 5.0)
+@bench("repetitions", 5.0)
 @sizes
 def command(sizes: tuple[int, ...], timing: Timing) -> Iterator[Figure]:
-    """Speeds of rollouts, from the empty board, and of the board: one JSON line a figure."""
+    """Measure rollouts from the empty board, board operations and the tree policy: one JSON line a figure."""
     patterns = shipped_patterns()
     for size in sizes:
         rollouts = {f"uniform/{size}/1": [rollout_work(size, 0)]}

@@ -1,12 +1,12 @@
 """``python -m bench.speed.search``: visits a second, one JSON line a figure.
 
-``null`` searches with an evaluator that answers at once, every legal move alike and the value a hash of the position:
-what remains is the search itself. ``null_encoded`` also writes AlphaGo Zero's planes for it. ``delayed`` has an
-evaluator shaped like a GPU: 2 ms for any batch of up to 64, one after another. These grow a tree of 100,000 visits
-from the empty board, nearly all of which are evaluated. ``net6x96`` (random weights) and ``default`` search ten
-middle-game positions, 800 visits each, the result cache empty, beside ``.../evaluations`` and what the same threads
-reach without a search, ``.../alone``. Names end in board and threads: search threads where evaluating costs nothing,
-evaluator threads for networks, which one search thread feeds. Start at :func:`command`.
+``null`` uses an evaluator without delay, with uniform priors and a hash of the position as value: it measures the
+search itself. ``null_encoded`` adds the encoding of AlphaGo Zero's planes. ``delayed`` uses an evaluator with the
+timing of a GPU: 2 ms for a batch of up to 64, one batch at a time. These three grow a tree of 100,000 visits from the
+empty board, nearly all of which are evaluated. ``net6x96`` (random weights) and ``default`` search ten middle-game
+positions, 800 visits each, with an empty result cache; ``.../evaluations`` are their evaluations a second,
+``.../alone`` those of the same threads without a search. Names end in board size and threads: search threads for
+``null``, evaluator threads (with one search thread) for networks. Start at :func:`command`.
 """
 
 import math
@@ -37,13 +37,13 @@ from weights import DEFAULT
 
 SIZE = 19
 KOMI = 7.5
-"""No game is drawn with it: where two passes drew, searches would hardly play anything else."""
+"""A half-point komi, so that no game is drawn: if two passes drew, searches would play little else"""
 NULL_VISITS = 100_000
 NULL_BATCH = 128
-"""Leaves a batch where evaluating costs nothing"""
+"""Leaves of a batch for the evaluator without delay"""
 DELAYED_THREADS = 2
 SHAPE = "keima-6x96"
-"""What :mod:`bench.speed.subjects` calls the network of ``net6x96``"""
+"""Name of the network of ``net6x96`` in :mod:`bench.speed.subjects`"""
 ALONE_S = 3.0
 POSITIONS = 10
 VISITS = 800
@@ -56,7 +56,7 @@ FIGURES = (
 
 @kernel
 def _answer(planes, globals_, value):
-    """Write a value for each position: its first global, or without globals a hash of its planes."""
+    """Write a value for each position: its first global feature or, without globals, a hash of its planes."""
     for i in range(len(value)):
         if globals_.shape[1] > 0:
             value[i] = globals_[i, 0]
@@ -68,7 +68,7 @@ def _answer(planes, globals_, value):
 
 
 class InstantServer(InferenceServer):
-    """An inference server without threads: it answers in the caller's."""
+    """An inference server that evaluates in the caller's thread."""
 
     batches_requests = False
     evaluators = 1
@@ -76,31 +76,31 @@ class InstantServer(InferenceServer):
 
     def __init__(self, encoder: Encoder):
         self.spec = NetworkSpec("null", encoder.name, 2, 25)
-        # One set of entries: nothing here is worth keeping.
+        # The smallest cache: nearly all positions are new.
         self.cache = new_cache(0, SIZE * SIZE + 1)
         self.pace = Pace()
         self._lock, self._devices = threading.Condition(), []
 
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
-        """See the server."""
+        """See :class:`InferenceServer`."""
         return Request(size, capacity, planes, globals_)
 
     def submit(self, request: Request) -> None:
-        """Answer."""
+        """Evaluate the request."""
         count = request.count
         _answer(request.planes[:count], request.globals[:count], request.value[:count])
         self.evaluations += count
         request.state = State.DONE
 
     def wait(self, request: Request, deadline_s: float = math.inf) -> None:
-        """Nothing to wait for."""
+        """Requests are evaluated when they are submitted."""
 
     def cancel(self, request: Request, running: bool = False) -> None:
         """No request waits."""
 
 
 def empty_board_figures(name: str, repeats: int) -> Iterator[Figure]:
-    """``null``, ``null_encoded`` and ``delayed``, and what a node weighs."""
+    """Figures of ``null``, ``null_encoded`` and ``delayed``, and the bytes of a node."""
     kind, _, *given = name.split("/")
     encoder, threads, batch = KEY if kind == "null" else ZERO, DELAYED_THREADS, NULL_BATCH
     server: InferenceServer
@@ -126,7 +126,7 @@ def empty_board_figures(name: str, repeats: int) -> Iterator[Figure]:
 
 
 def network_figures(name: str, network_name: str, bits: str, repeats: int) -> Iterator[Figure]:
-    """``net6x96`` and ``default``: visits and evaluations a second, and evaluations alone."""
+    """Figures of ``net6x96`` and ``default``: visits, evaluations, and evaluations without a search, a second."""
     size, threads = map(int, name.split("/")[1:])
     network, _ = made_network(network_name, "cpu", bits)
     batch = resolved(SearchOptions(), network).batch
@@ -153,12 +153,12 @@ def network_figures(name: str, network_name: str, bits: str, repeats: int) -> It
     yield f"{name}/alone", alone, "evaluations/s"
 
 
-@bench("measurements of each")
+@bench("measurements")
 @click.option("--only", "names", multiple=True, type=click.Choice(FIGURES), help="figure to measure, repeatable")
-@click.option("--weights", default=DEFAULT, help="the network of default/...: a shipped one or a file")
+@click.option("--weights", default=DEFAULT, help="network of the figures default/...: a shipped one or a file")
 @bits_option
 def command(names: tuple[str, ...], weights: str, bits: str, timing: Timing) -> Iterator[Figure]:
-    """Visits a second of searches, one JSON line a figure; see the module for what is what."""
+    """Measure visits a second of searches: one JSON line a figure. The module's docstring explains the figures."""
     networks = {"net6x96": SHAPE, "default": weights}
     for name in names or FIGURES:
         click.echo(f"measuring {name}", err=True)

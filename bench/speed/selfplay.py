@@ -1,10 +1,10 @@
-"""``python -m bench.speed.selfplay``: games in bulk, by policy or by search, beside what the network reaches alone.
+"""``python -m bench.speed.selfplay``: speed of games in bulk, by policy and by search, and of the network alone.
 
-``SIZE/alone`` is evaluations a second of the network by itself, at the batch that the games have; ``SIZE`` the same
-while policies play, each evaluation a move; ``SIZE/share`` their ratio, repetition by repetition. ``SIZE/games`` is
-games a second, from the first move of the first game on: it is low where a repetition is not many games long.
-``SIZE/search``, ``/search/share`` and ``/search/games`` are the same of games by search with the default options, and
-``/search/rows`` their rows a second. Start at :func:`command`.
+``SIZE/alone`` is evaluations a second of the network without games, at their batch size; ``SIZE`` the same during games
+by policy, with one evaluation a move; ``SIZE/share`` the ratio of both in each repetition. ``SIZE/games`` is games a
+second from the first move of the first game on, which is too low in repetitions of few games. ``SIZE/search``,
+``/search/share`` and ``/search/games`` are the same for games by search with the default options, ``/search/rows``
+their rows a second. Start at :func:`command`.
 """
 
 import itertools
@@ -36,14 +36,14 @@ SEARCH_CACHE_MIB = 64
 VARIETY = GameDistribution(((RULE_SETS["chinese"], 1.0),), ((Komi(), 1.0),), ((1.0, 1.0),))
 
 
-@bench("parts to cut it into", 60.0)
+@bench("repetitions", 60.0)
 @network_options(DEFAULT)
 @sizes
-@click.option("--at-once", type=click.IntRange(1), help="games of a batch; by default as keima data play has them")
+@click.option("--at-once", type=click.IntRange(1), help="games of a batch; default: as for keima data play")
 def command(
     names, sizes, at_once: int | None, device: str, bits: str, threads: int, timing: Timing
 ) -> Iterator[Figure]:  # fmt: skip
-    """Speed of games in bulk: one JSON line a figure. The network alone, policies and searches share the time."""
+    """Measure games in bulk by policy and by search, and the network alone, in turns: one JSON line a figure."""
     for name in names:
         network, _ = made_network(name, device, bits)
         batch = at_once or AT_ONCE["gpu" if network.batches_requests else "cpu"]
@@ -53,7 +53,7 @@ def command(
 
 
 class _Rates(NamedTuple):
-    """What play achieves a second."""
+    """Rates of one repetition, each a second."""
 
     evaluations: float
     games: float
@@ -61,7 +61,7 @@ class _Rates(NamedTuple):
 
 
 Play = Callable[[InferenceServer, int, int, Iterator[int], threading.Event], Iterator[tuple[int, int]]]
-"""Plays games by their numbers on a board size, K at once, until stopped; yields how many games and rows ended"""
+"""Plays games: server, board size, games at once, numbers of the games, stop event; yields numbers of games and rows"""
 
 
 def _figures(
@@ -74,7 +74,7 @@ def _figures(
     part_s = timing.seconds / 3 / timing.repeats
     with InferenceServer(network, cache_mib=SEARCH_CACHE_MIB, threads=threads) as server:
         for play in PLAYS:
-            _rates(play, server, size, batch, 0.0)  # Everything is compiled.
+            _rates(play, server, size, batch, 0.0)  # Compiles.
         for _ in range(timing.repeats):
             alone.append(batch * sample(works, part_s, 1)[0].items_per_s)
             for play, rates in zip(PLAYS, found.values(), strict=True):
@@ -109,7 +109,7 @@ PLAYS: tuple[Play, ...] = (_policy_games, _searched_games)
 
 
 def _rates(play: Play, server: InferenceServer, size: int, batch: int, seconds: float) -> _Rates:
-    """Games in bulk for some time, from an empty cache on."""
+    """Rates of games in bulk for some seconds, starting with an empty cache."""
     counted, stopped = SharedNumbers(itertools.count()), threading.Event()
     finished: list[tuple[int, int]] = []
     server.forget()
@@ -123,7 +123,7 @@ def _rates(play: Play, server: InferenceServer, size: int, batch: int, seconds: 
     for thread in threads_:
         thread.start()
     time.sleep(seconds)
-    while server.evaluations == before:  # However little time was given.
+    while server.evaluations == before:  # At least one evaluation.
         time.sleep(WAIT_S)
     evaluations, spent = server.evaluations - before, time.perf_counter() - start
     games, rows = np.sum([(0, 0), *finished], axis=0)

@@ -1,9 +1,9 @@
 """``python -m bench.speed.startup``: seconds from the start of ``keima gtp`` to its answers, one JSON line a figure.
 
-``handshake`` is until ``name`` is answered, ``first_genmove`` until a move has been generated, the network loaded and
-everything used once before it. ``.../warm`` finds compiled kernels in the cache (compiled here first, if they are
-not); ``.../cold`` starts with an empty cache folder of its own and compiles all, minutes, so it is done once. The real
-process answers over pipes, without a settings file. Start at :func:`command`.
+``handshake`` is the time to the answer to ``name``, ``first_genmove`` to the first move, before which the network is
+loaded and warmed up. For ``.../warm`` kernels are in the cache (compiled first if they are not); for ``.../cold`` the
+cache folder is empty, so all kernels are compiled, which takes minutes and is measured once. The real process answers
+through pipes, without a settings file. Start at :func:`command`.
 """
 
 import tempfile
@@ -20,19 +20,19 @@ from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
 from weights import DEFAULT
 
 QUESTIONS = {"handshake": "name", "first_genmove": "genmove b"}
-"""Figure -> the command whose answer ends it, in the order in which they are asked"""
+"""Figure -> the command whose answer ends the measurement, in the order in which they are sent"""
 STATES = ("warm", "cold")
 FIGURES = [f"{figure}/{state}" for state in STATES for figure in QUESTIONS]
 PATIENCE_S = 1800.0
 
 
 def seconds_of(command: list[str], **variables: str) -> list[float]:
-    """Start an engine and end it; seconds from its start to the answer of each of the questions.
+    """Seconds from the start of an engine to its answer to each of the questions.
 
     Args:
-        variables: of its environment.
+        variables: environment variables.
     Raises:
-        EngineError, EngineRefused: it does not answer.
+        EngineError, EngineRefused: the engine does not answer.
     """
     begin, answered = time.perf_counter(), []
     with GtpClient(command, ROOT, **{CONFIG_VARIABLE: NO_FILE}, **variables) as engine:
@@ -43,7 +43,7 @@ def seconds_of(command: list[str], **variables: str) -> list[float]:
 
 
 def samples(command: list[str], state: str, repeats: int) -> list[list[float]]:
-    """Seconds of starts in one state of the cache; a cold one is measured once."""
+    """Seconds of starts with a warm or a cold cache; a cold start is measured once."""
     if state == "cold":
         with tempfile.TemporaryDirectory() as folder:
             return [seconds_of(command, **{CACHE_VARIABLE: folder})]
@@ -53,11 +53,11 @@ def samples(command: list[str], state: str, repeats: int) -> list[list[float]]:
 
 @bench("warm starts")
 @click.option("--only", "names", multiple=True, type=click.Choice(FIGURES), help="figure to measure, repeatable")
-@click.option("--weights", default=DEFAULT, help="as of keima gtp")
-@click.option("--size", default=19, type=click.IntRange(2, 25), help="board")
-@click.option("--device", default="cpu", help="as of keima gtp")
+@click.option("--weights", default=DEFAULT, help="network, as for keima gtp")
+@click.option("--size", default=19, type=click.IntRange(2, 25), help="board size")
+@click.option("--device", default="cpu", help="device, as for keima gtp")
 def command(names: tuple[str, ...], weights: str, size: int, device: str, timing: Timing) -> Iterator[Figure]:
-    """How long a start takes, warm and cold: one JSON line a figure."""
+    """Measure starts with a warm and a cold kernel cache: one JSON line a figure."""
     words = keima("gtp", "--visits", 1, "--weights", weights, "--size", size, "--device", device)
     for state in STATES:
         wanted = {f"{figure}/{state}" for figure in QUESTIONS} & set(names or FIGURES)

@@ -1,6 +1,6 @@
-"""What benches measure on: networks, shipped or with random weights, which cost the same, and middle-game positions.
+"""Networks and positions for benchmarks: networks shipped or with random weights, middle-game positions.
 
-Positions are made without data: the rollout policy plays itself into the middle game.
+Random weights cost as much time as trained ones. Positions are from games of the rollout policy, so no data is needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,41 +43,42 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
 """Name -> architecture and shape"""
 CHOICES = (DEFAULT, *NETWORKS)
 BITS = {"auto": None, "16": True, "32": False}
-"""What ``--bits`` allows, and what it means to a network"""
+"""Value of ``--bits`` -> whether the network computes in 16 bits; None = as in play"""
 DENSITY = 0.3
-"""Share of ones in the planes that are evaluated"""
+"""Share of ones in random input planes"""
 POSITIONS = 16
 MIDDLE = 110 / 361
-"""Share of the points that have been played on in a middle-game position"""
+"""Number of moves before a middle-game position, as a share of the points"""
 SEED = 1
 
 bits_option = click.option(
-    "--bits", default="auto", type=click.Choice(list(BITS)), help="of numbers; auto = as we play"
+    "--bits", default="auto", type=click.Choice(list(BITS)), help="bits of a number in networks; auto = as in play"
 )
 sizes = click.option(
-    "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board, repeatable"
-)
-"""Decorator: the option that chooses boards"""
+    "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE),
+    help="board size, repeatable",
+)  # fmt: skip
+"""Decorator: the option ``--size``"""
 
 
 def network_option(*default: str) -> Callable:
-    """Decorator: the option that chooses networks among ``CHOICES``."""
+    """Decorator: the option ``--network``, one of ``CHOICES``."""
     return click.option(
-        "--network", "names", multiple=True, default=default, type=click.Choice(CHOICES), help="repeatable"
+        "--network", "names", multiple=True, default=default, type=click.Choice(CHOICES), help="network, repeatable"
     )
 
 
 def network_options(*default: str) -> Callable:
-    """Decorator: the options that choose networks and how they are evaluated."""
-    device = click.option("--device", default="auto", help="auto, cpu, mps, cuda or cuda:N")
+    """Decorator: the options ``--network``, ``--device``, ``--bits`` and ``--threads``."""
+    device = click.option("--device", default="auto", help="device: auto, cpu, mps, cuda or cuda:N")
     threads = click.option(
-        "--threads", default=0, type=click.IntRange(0, 256), help="evaluators on the CPU; 0 = one a core"
+        "--threads", default=0, type=click.IntRange(0, 256), help="evaluator threads on the CPU; 0 = one a core"
     )
     return lambda command: network_option(*default)(device(bits_option(threads(command))))
 
 
 def shape_of(name: str) -> tuple[str, dict[str, Any]]:
-    """Architecture and whole shape of one of ``NETWORKS``."""
+    """Architecture and complete shape of one of ``NETWORKS``."""
     architecture, shape = NETWORKS[name]
     encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
     inputs = {"planes": encoder.planes} | ({"globals": encoder.globals} if encoder.globals else {})
@@ -85,7 +86,7 @@ def shape_of(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwork, int]:
-    """One of ``CHOICES`` on a device, and its operations for a position on the largest board up to 19x19.
+    """One of ``CHOICES`` on a device, and the operations of an evaluation on 19x19 or the network's largest board.
 
     Args:
         bits: one of ``BITS``.
@@ -93,7 +94,7 @@ def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwo
         ValueError: the device or the shipped network cannot be used.
     """
     if name in NETWORKS:
-        # Some random networks like to pass, and their searches meet many finished games.
+        # A fixed seed: with some random weights passes are likely, and searches reach many finished games.
         torch.manual_seed(SEED)
         model = new_model(*shape_of(name))
         spec = new_spec(model, name)
@@ -102,7 +103,7 @@ def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwo
         if isinstance(path, tuple):
             raise ValueError(f"{name}: expected a single network")
         model, spec, _ = read_network(path)
-    # One thread of torch for each evaluator, as when we play.
+    # One torch thread for each evaluator, as in play.
     network = TorchNetwork(model, spec, choose_device(device, threads=1), BITS[bits])
     return network, forward_flops(model, min(19, spec.max_size))
 
@@ -110,17 +111,17 @@ def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwo
 def new_runners(
     network: TorchNetwork, threads: int = 0, new: Callable[[TorchNetwork], Runner] = new_runner
 ) -> list[Runner]:
-    """A runner for each thread that evaluates when we play.
+    """A runner for each evaluator thread that the server would start.
 
     Args:
         threads: evaluators on the CPU; 0 = one a core.
-        new: makes one.
+        new: makes a runner.
     """
     return [new(network) for _ in range(FLIGHTS if network.batches_requests else threads or core_count())]
 
 
 def evaluation_works(network: TorchNetwork, runners: Sequence[Runner], size: int, batch: int) -> list[Work]:
-    """Batches of one size again and again, one work a runner; the GIL is free while a network computes."""
+    """Evaluation of a random batch, one work a runner; items are batches."""
     rng, encoder = np.random.default_rng(SEED), ENCODERS[network.spec.encoder]
 
     def work_of(runner: Runner) -> Work:
@@ -141,7 +142,11 @@ def evaluation_works(network: TorchNetwork, runners: Sequence[Runner], size: int
 
 @kernel
 def _play_on(position, weights, tables, last, state, count):
-    """Play ``count`` moves of the rollout policy; ``last`` is that of :class:`engine.rollout.softmax.Candidates`."""
+    """Play ``count`` moves of the rollout policy.
+
+    Args:
+        last: int64[3] of :class:`engine.rollout.softmax.Candidates`, updated.
+    """
     board = position.board
     begin(weights, board, tables)
     for _ in range(count):
@@ -157,14 +162,14 @@ def _play_on(position, weights, tables, last, state, count):
 
 
 class MiddleGame(NamedTuple):
-    """A position, and its candidate moves, which hold the last move played."""
+    """A position, and memory for its candidate moves with ``last`` filled in."""
 
     position: Position
     moves: Candidates
 
 
 def middle_games(size: int) -> list[MiddleGame]:
-    """``POSITIONS`` positions that the shipped rollout policy comes to.
+    """``POSITIONS`` positions from games of the shipped rollout policy.
 
     Raises:
         ValueError: the file of the policy is missing or damaged.

@@ -1,8 +1,8 @@
-"""``python -m bench.speed.training``: positions a second that data preparation gives and that training takes.
+"""``python -m bench.speed.training``: positions a second of data preparation and of training steps.
 
-Positions are from games that the rollout policy plays, so no data is needed. ``batches/ENCODER/19`` is one thread's
-replay, encoding and targets; ``step/NETWORK/BATCH`` the trainer's steps on the device; ``threads/NETWORK`` how many
-threads of the first kind the second needs. One JSON line a figure; start at :func:`command`.
+Positions are from games of the rollout policy, so no data is needed. ``batches/ENCODER/19`` is one thread's rate of
+replay, encoding and targets; ``step/NETWORK/BATCH`` the rate of training steps on the device; ``threads/NETWORK`` the
+number of such threads that keep the device busy. One JSON line a figure; start at :func:`command`.
 """
 
 import statistics
@@ -29,7 +29,7 @@ SIZE = 19
 
 
 def made_games() -> Games:
-    """Games to the middle game, played by the rollout policy."""
+    """Games of the rollout policy up to the middle game."""
     moves = []
     for position, _ in middle_games(SIZE):
         played = position.moves[: int(position.meta[META_N_MOVES])]
@@ -43,7 +43,7 @@ def made_games() -> Games:
 
 
 def batch_work(games: Games, encoder: str, batch: int) -> Work:
-    """Batches of random positions; items are positions."""
+    """Preparation of batches of random positions; items are positions."""
     builder, rng = BatchBuilder(ENCODERS[encoder]), np.random.default_rng(1)
     lengths = np.diff(games.offsets)
 
@@ -58,7 +58,7 @@ def batch_work(games: Games, encoder: str, batch: int) -> Work:
 
 
 def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work:
-    """Training steps on one batch, again and again; items are steps."""
+    """Training steps on one fixed batch; items are steps."""
     model, options = new_model(*shape_of(name)), TrainOptions(batch=batch, steps=10**9)
     encoder = ENCODERS[ARCHITECTURES[NETWORKS[name][0]].encoder]
     data = Mixture(encoder, Material([games]), options)
@@ -69,19 +69,24 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
     def work(count: int) -> int:
         for _ in range(count):
             parts = trainer.one_step(held)
-        float(next(iter(parts.values())))  # waits for the device
+        float(next(iter(parts.values())))  # synchronises with the device
         return count
 
     return work
 
 
-@bench("parts to cut it into", 20.0)
-@click.option("--network", "names", multiple=True, default=("keima-6x64",), type=click.Choice(list(NETWORKS)))
-@click.option("--batch", "batches", multiple=True, default=(64,), type=click.IntRange(1, 65536), help="repeatable")
-@click.option("--device", default="auto", help="auto, cpu, cuda or mps")
-@click.option("--threads", default=0, type=click.IntRange(0, 256), help="CPU threads of torch; 0 = torch's choice")
+@bench("repetitions", 20.0)
+@click.option(
+    "--network", "names", multiple=True, default=("keima-6x64",), type=click.Choice(list(NETWORKS)),
+    help="network, repeatable",
+)  # fmt: skip
+@click.option(
+    "--batch", "batches", multiple=True, default=(64,), type=click.IntRange(1, 65536), help="batch size, repeatable"
+)
+@click.option("--device", default="auto", help="device: auto, cpu, cuda or mps")
+@click.option("--threads", default=0, type=click.IntRange(0, 256), help="CPU threads of torch; 0 = torch's default")
 def command(names, batches, device: str, threads: int, timing: Timing) -> Iterator[Figure]:
-    """Speeds of data preparation and of training: one JSON line a figure."""
+    """Measure data preparation and training steps: one JSON line a figure."""
     chosen, games, prepared = choose_device(device, threads), made_games(), {}
     with tempfile.TemporaryDirectory() as folder:
         for name in names:

@@ -1,1 +1,1 @@
-"""How well the engine plays, and whether a change of its options is felt."""
+"""Strength: self-matches with different options, regret of moves, test suites, scoring of finished games."""

@@ -1,12 +1,11 @@
-"""``python -m bench.strength.arena``: the engine against itself with other options, many games at once in one process.
+"""``python -m bench.strength.arena``: a match of the engine against itself with other options, many concurrent games.
 
-Start at :func:`command`; :mod:`bench.strength.sides` says how many searches share a processor. What an option is worth
-shows only in hundreds of games; :mod:`bench.strength.regret` tells more in less time, but not what it is worth in
-games.
+Start at :func:`command`; the searches of a process share one inference server (:mod:`bench.strength.sides`). The Elo of
+an option takes hundreds of games; :mod:`bench.strength.regret` compares options in less time, but not in Elo.
 
-Games 1 and 2 begin with the same moves, drawn from the raw policy, and so on; the first side is Black in the odd ones.
-Rules are Tromp-Taylor's, under which a search knows by itself what a pass is worth. A side resigns where a player would
-(:mod:`engine.play.move_plan`). Results, files and the table are those of ``keima match``.
+Games 1 and 2 share an opening drawn from the raw policy, as do 3 and 4, and so on; the first side is Black in odd
+games. Rules are Tromp-Taylor's, under which a search evaluates passes correctly without further help. Sides resign by
+:class:`engine.play.move_plan.Resignation`. Results, files and the table are those of ``keima match``.
 """
 
 import multiprocessing
@@ -28,7 +27,7 @@ from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import PlayOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
-from engine.go.notation import color_letter
+from engine.go.points import color_letter
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black, result_text
 from engine.play.clock import NO_CLOCK
@@ -41,14 +40,14 @@ from gtp.cli import one_line_errors
 from weights import DEFAULT, files_of, find_network
 
 RULES = "tromp-taylor"
-SIDE_HELP = "options of one side, as OPTION=VALUE; visits, weights and name too"
+SIDE_HELP = "options of the first side, as OPTION=VALUE words; also visits=, weights=, name="
 LONGEST = 3
-"""Boards full of moves after which a game is counted as it stands"""
+"""A game of this many times the number of points is scored as it stands"""
 
 
 @dataclass(frozen=True)
 class Arena:
-    """All that the games of a match have in common."""
+    """Settings that are the same for all games of a match."""
 
     first: Side
     second: Side
@@ -58,7 +57,7 @@ class Arena:
     seed: int
 
     def settings(self) -> dict[str, Any]:
-        """As JSON values: what must not change between runs, and what the table wants to know."""
+        """JSON values for the folder of the match: settings that must not change, and those that the table needs."""
         networks = {
             role: [sha256_of(path) for path in files_of(find_network(side.weights))]
             for role, side in zip(ROLES, (self.first, self.second), strict=True)
@@ -68,17 +67,17 @@ class Arena:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two games with one opening, colours changed, as far as they are missing."""
+    """The missing games of a pair that shares an opening, with colours swapped."""
 
     missing: tuple[int, ...]
-    """Numbers of games"""
+    """numbers of games"""
     opening: tuple[int, ...] | None
-    """Points of the other game's, if that is over. Drawn again they might differ: what the network says of a position
-    depends on the symmetry in which the cache first met it."""
+    """points of the pair's opening, if one of its games is finished; None = to be drawn. Drawn again it might differ,
+    since the network's output depends on the symmetry under which the cache first evaluated a position."""
 
 
 def missing_pairs(arena: Arena, folder: MatchFolder, missing: Sequence[int]) -> dict[int, Pair]:
-    """Missing games by pairs: pair N, counted from 0, is games ``2 * N + 1`` and ``2 * N + 2``."""
+    """Pairs with missing games, by number: pair N, from 0, has the games ``2 * N + 1`` and ``2 * N + 2``."""
     openings = {
         (record.game - 1) // 2: tuple(from_vertex(vertex, arena.size) for vertex in record.moves[: record.opening])
         for record in folder.records
@@ -89,26 +88,26 @@ def missing_pairs(arena: Arena, folder: MatchFolder, missing: Sequence[int]) -> 
 
 @dataclass(frozen=True)
 class PairsJob:
-    """Pairs of games as numbered work. See :class:`engine.system.executor.Job`."""
+    """A job whose items are pairs of games. See :class:`engine.system.executor.Job`."""
 
     arena: Arena
     pairs: dict[int, Pair]
     at_once: int
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> "PairPlayer":
-        """A worker with networks of its own."""
+        """A worker that loads the networks in this process."""
         return PairPlayer(self, stack.enter_context(Networks((self.arena.first, self.arena.second))))
 
 
 class PairPlayer:
-    """Plays pairs of games of one arena, some at once. See :class:`engine.system.executor.Worker`."""
+    """Plays pairs of games of one arena concurrently. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, job: PairsJob, networks: Networks):
         self.threads = job.at_once
         self._arena, self._pairs, self._networks = job.arena, job.pairs, networks
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.executor.Worker.do`: a line of ``games.jsonl`` for each missing game of a pair."""
+        """Yield a line of ``games.jsonl`` for each missing game. See :meth:`engine.system.executor.Worker.do`."""
         for index in numbers:
             pair = self._pairs[index]
             opening: Sequence[int] | None = pair.opening
@@ -125,7 +124,7 @@ class PairPlayer:
         return Game(self._arena.size, rules_named(RULES), self._arena.komi)
 
     def _play(self, number: int, opening: Sequence[int]) -> GameRecord:
-        """One game from its opening to its end."""
+        """Play one game."""
         arena, game = self._arena, self._game()
         for point in opening:
             game.play(game.to_move, point)
@@ -153,7 +152,7 @@ class PairPlayer:
 
 
 class Processes:
-    """Processes of this machine, each with its share of the work. See :class:`engine.system.executor.Executor`."""
+    """Child processes, each with a fixed share of the items. See :class:`engine.system.executor.Executor`."""
 
     def __init__(self, count: int):
         self._count = count
@@ -165,20 +164,20 @@ class Processes:
         """See :meth:`engine.system.executor.Executor.work`.
 
         Raises:
-            MatchError: a process could not go on; one line.
+            MatchError: a process failed or died; one line.
         """
-        context, pieces = multiprocessing.get_context("spawn"), list(numbers)
+        context, items = multiprocessing.get_context("spawn"), list(numbers)
         results = context.Queue()
-        shares = [pieces[i :: self._count] for i in range(min(self._count, len(pieces)))]
+        shares = [items[i :: self._count] for i in range(min(self._count, len(items)))]
         processes = [context.Process(target=_work, args=(job, share, results), daemon=True) for share in shares]
         for process in processes:
             process.start()
         try:
             while not stopped.is_set():
-                # Read before the queue, which has all that a process found when it ends.
+                # Before the queue: when a process has ended, all its results are in the queue.
                 statuses = {process.exitcode for process in processes}
                 try:
-                    # Short waits: one without end cannot be interrupted on Windows.
+                    # Short waits: an endless one cannot be interrupted on Windows.
                     found = results.get(timeout=every_s)
                 except queue.Empty:
                     if statuses - {None, 0}:
@@ -195,7 +194,7 @@ class Processes:
 
 
 def _work(job: Job, numbers: list[int], results: Any) -> None:
-    """A process: puts what is done into a queue, or why it cannot go on."""
+    """Main function of a child process: puts its results, or at last an exception, into the queue."""
     parent, stopped = multiprocessing.parent_process(), threading.Event()
 
     def end_with_parent() -> None:
@@ -209,25 +208,25 @@ def _work(job: Job, numbers: list[int], results: Any) -> None:
 
 
 def _words(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str:
-    """The words of a side, given at once or one after the other."""
+    """The words of a side; the option may be repeated."""
     return " ".join(given)
 
 
 @click.command(context_settings={"show_default": True})
 @click.option("--first", multiple=True, callback=_words, show_default=False, help=SIDE_HELP)
-@click.option("--second", multiple=True, callback=_words, show_default=False, help="options of the other side")
-@click.option("--weights", default=DEFAULT, help="network of a side that names none")
-@click.option("--visits", default=200, type=click.IntRange(1), help="of a side that says nothing")
+@click.option("--second", multiple=True, callback=_words, show_default=False, help="options of the second side")
+@click.option("--weights", default=DEFAULT, help="network of sides without weights=")
+@click.option("--visits", default=200, type=click.IntRange(1), help="visits a move of sides without visits=")
 @click.option("--games", default=200, type=click.IntRange(1, 99999), help="games to play")
 @click.option("--size", default=9, type=click.IntRange(2, 25), help="board size")
-@click.option("--komi", default=7.0, help="White's points")
-@click.option("--opening-moves", default=6, type=click.IntRange(0), help="drawn from the policy")
-@click.option("--seed", default=1, type=click.IntRange(0), help="of openings and searches")
-@click.option("--processes", default=1, type=click.IntRange(1, 256), help="one a core is best")
-@click.option("--at-once", default=16, type=click.IntRange(1, 256), help="games a process")
+@click.option("--komi", default=7.0, help="komi, White's points")
+@click.option("--opening-moves", default=6, type=click.IntRange(0), help="opening moves, drawn from the raw policy")
+@click.option("--seed", default=1, type=click.IntRange(0), help="random seed of openings and searches")
+@click.option("--processes", default=1, type=click.IntRange(1, 256), help="processes; one a core is fastest")
+@click.option("--at-once", default=16, type=click.IntRange(1, 256), help="concurrent games of each process")
 @kept
 def command(first, second, weights, visits, games, processes, at_once, folder, json_path, sprt, **conditions) -> None:
-    """Let the engine play itself with other options, visits equal, and print win rate, interval and Elo difference.
+    """Let the engine play itself with other options at equal visits; print win rate and Elo with 95% intervals.
 
     \b
         python -m bench.strength.arena --first "move-choice=visits" --games 400 --processes 2 --sgf runs/visits
@@ -236,7 +235,7 @@ def command(first, second, weights, visits, games, processes, at_once, folder, j
         with one_line_errors():
             one, two = (side_from(text, weights, visits) for text in (first, second))
             if replace(one, name=two.name) == two:
-                click.echo("the two sides are the same but for their names", err=True)
+                click.echo("the two sides differ in their names alone", err=True)
             if one.name == two.name:
                 one, two = replace(one, name=f"{one.name} (1)"), replace(two, name=f"{two.name} (2)")
             arena = Arena(one, two, **conditions)
@@ -247,7 +246,7 @@ def command(first, second, weights, visits, games, processes, at_once, folder, j
 
         def play(board: Scoreboard) -> None:
             pairs = missing_pairs(arena, found, board.missing)
-            board.play(Processes(processes), PairsJob(arena, pairs, at_once), pairs, is_told=False)
+            board.play(Processes(processes), PairsJob(arena, pairs, at_once), pairs, prints_games=False)
 
         play_and_report(found, games, json_path, sprt, play)
 

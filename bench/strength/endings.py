@@ -1,9 +1,10 @@
-"""``python -m bench.strength.endings``: how often the engine scores finished games right.
+"""``python -m bench.strength.endings``: how often the engine scores finished games correctly.
 
-The last board of each game is scored as ``final_score`` and ``final_status_list`` do: a counted game is compared with
-its record (winner and margin), and any game with a referee that speaks GTP, stone by stone. Games come from a shard
-(:mod:`engine.records.games`) or from SGF files. ``--show`` draws every disagreement: dead stones are small letters,
-neutral points ``?``, those in seki ``s``, stones whose status the referee gives otherwise ``*``.
+The last board of each game is scored as by ``final_score`` and ``final_status_list``. Games that were counted are
+compared with their records (winner and margin); with a referee, a GTP engine, the status of every stone is compared
+with the referee's. Games come from a shard (:mod:`engine.records.games`) or from SGF files. ``--show`` draws every
+disagreement: dead stones are small letters, neutral points ``?``, points in seki ``s``, stones on whose status engine
+and referee disagree ``*``.
 
 Start at :func:`command`.
 """
@@ -35,36 +36,38 @@ from gtp.cli import one_line_errors
 from weights import DEFAULT, find_network
 
 WHOLE_GROUP = 8.0
-"""Points by which a count is off where a whole group is counted wrong, not a move or two in one's own territory"""
+"""An error of the margin from here on, in points, means a misjudged group, not a missed move or two"""
 LIMIT_S = 300.0
-"""Most seconds that the referee may take for an answer"""
+"""Longest wait for an answer of the referee"""
 
 
 class Finished(NamedTuple):
-    """A game at its end."""
+    """A finished game."""
 
     name: str
     data: bytes
-    """as SGF"""
+    """SGF"""
     lead_black: float | None
-    """points, by the record; None = it was not counted"""
+    """final score of the record in points; None = the game was not counted"""
 
 
 class Scored(NamedTuple):
-    """A game as the engine and the referee score it."""
+    """A game scored by the engine and the referee."""
 
     game: Finished
     estimate: EndEstimate
     seconds: float
+    """of the engine's estimate"""
     stones: int
-    """on the board"""
+    """number of stones on the board"""
     disputed: list[int]
-    """points of stones that are dead, or in seki, for the engine or for the referee alone"""
+    """points of stones that are dead or in seki for the engine alone or for the referee alone"""
     referee_score: str
+    """the referee's answer to ``final_score``; empty without a referee"""
 
 
 def from_shard(path: Path, count: int, seed: int) -> Iterator[Finished]:
-    """Random counted games of a shard, those decided by territory.
+    """Random games of a shard that were counted under territory scoring.
 
     Raises:
         ValueError: not a shard of games.
@@ -76,7 +79,7 @@ def from_shard(path: Path, count: int, seed: int) -> Iterator[Finished]:
 
 
 def _as_sgf(games: Games, row: int) -> bytes:
-    """A game of a shard, counted by territory, as SGF."""
+    """A game of a shard as SGF, under Japanese rules."""
     size = int(games.size[row])
     points = [*on_board_points(size).tolist(), 0]
     moves = games.moves[games.offsets[row] : games.offsets[row + 1]].tolist()
@@ -85,10 +88,10 @@ def _as_sgf(games: Games, row: int) -> bytes:
 
 
 def from_files(paths: tuple[Path, ...]) -> Iterator[Finished]:
-    """SGF files, and those in folders; games that a player gave up are left out.
+    """Games of SGF files and of folders of them, without those won by resignation, time or forfeit.
 
     Raises:
-        ValueError: a file is no SGF; one line naming it.
+        ValueError: a file is not SGF; one line naming it.
     """
     for path in paths:
         for file in sorted(path.rglob("*.sgf")) if path.is_dir() else [path]:
@@ -103,13 +106,13 @@ def from_files(paths: tuple[Path, ...]) -> Iterator[Finished]:
 
 
 def score_game(player: Player, referee: GtpClient | None, game: Finished, folder: Path) -> Scored:
-    """Score one game, and have the referee do so.
+    """Score one game by the engine and, if given, by the referee.
 
     Args:
-        folder: where the referee finds the game.
+        folder: for the SGF file that the referee loads.
     Raises:
         EngineError: the referee failed.
-        ValueError: the game cannot be replayed; one line that names it.
+        ValueError: the game cannot be replayed; one line naming it.
     """
     try:
         player.load_sgf(game.data)
@@ -134,7 +137,7 @@ def score_game(player: Player, referee: GtpClient | None, game: Finished, folder
 
 
 def drawing(player: Player, found: Scored) -> str:
-    """The board of the player's game, drawn as the module's docstring says."""
+    """The board of the player's game as text; see the module's docstring for the signs."""
     size, position = player.game.size, player.game.position
     dead, cleared = set(found.estimate.dead), remove_dead(position, found.estimate.dead)
     owner = np.zeros(size * size, np.int8)
@@ -155,13 +158,13 @@ def drawing(player: Player, found: Scored) -> str:
 
 
 def is_wrong(found: Scored) -> bool:
-    """Whether the record or the referee scores the game otherwise."""
+    """Whether the record or the referee disagrees with the engine."""
     lead = found.game.lead_black
     return bool(found.disputed) or (lead is not None and lead != found.estimate.lead_black)
 
 
 def describe(found: Scored) -> str:
-    """One line: the game and its score by engine, record and referee."""
+    """A game and its scores by engine, record and referee in one line."""
     parts = [found.game.name, f"ours {result_text(found.estimate.lead_black)}"]
     if found.game.lead_black is not None:
         parts.append(f"record {result_text(found.game.lead_black)}")
@@ -171,7 +174,7 @@ def describe(found: Scored) -> str:
 
 
 def print_figures(scored: list[Scored], has_referee: bool) -> None:
-    """Shares in percent, and the time that scoring takes."""
+    """Print agreement in percent, and the median time of scoring."""
     counted = [(v.estimate.lead_black, v.game.lead_black) for v in scored if v.game.lead_black is not None]
     print_figure("endings/games", [len(scored)], "games")
     if counted:
@@ -191,10 +194,10 @@ def print_figures(scored: list[Scored], has_referee: bool) -> None:
 @click.command(help=__doc__.split("\n\n")[1].replace("\n", " "))
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--games", "shard", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="a shard of games")
-@click.option("--count", default=300, type=click.IntRange(1), help="games to draw from the shard")
-@click.option("--seed", default=1, type=click.IntRange(0), help="which games are drawn")
-@click.option("--weights", default=DEFAULT, help="network that scores; none = rollouts alone")
-@click.option("--referee", help="command line of a GTP engine to compare stones with")
+@click.option("--count", default=300, type=click.IntRange(1), help="number of games to draw from the shard")
+@click.option("--seed", default=1, type=click.IntRange(0), help="random seed of the games drawn from the shard")
+@click.option("--weights", default=DEFAULT, help="network of the engine; none = rollouts alone")
+@click.option("--referee", help="command line of a GTP engine to compare the status of stones with")
 @click.option("--show", is_flag=True, help="print every disagreement with a diagram")
 def command(
     files: tuple[Path, ...], shard: Path | None, count: int, seed: int, weights: str, referee: str | None, show: bool

@@ -1,14 +1,14 @@
-"""``python -m bench.strength.regress FILES --engine COMMAND``: regression suites put to a GTP engine, and their passes.
+"""``python -m bench.strength.regress FILES --engine COMMAND``: regression suites run with a GTP engine.
 
-The suites of GNU Go's source package (folder ``regression``) and others of that form: text files of GTP commands and of
-the answers that pass. Any engine can be asked; it runs in the suite's folder, since suites name game files from there,
-so its command must work from anywhere. Tests of commands that it does not list are left out, and those of game files
-that the package lacks. An engine that breaks down is started anew. Start at :func:`run_suite`.
+A suite is a text file of GTP commands and expected answers, as in GNU Go's source package (folder ``regression``). The
+engine runs in the suite's folder, to which the paths of game files in suites are relative, so its command line must
+work from any folder. Tests of commands that the engine does not list are left out, as are tests of game files that do
+not exist. An engine that crashes is restarted. Start at :func:`run_suite`.
 
-A line is a GTP command. One that begins with a number is a test, if a line ``#? [PATTERN]`` follows it: the answer
-must be matched by the pattern, a regular expression, or must not be if it begins with ``!``. Behind the bracket ``*``
-says that the suite's author knew his program to fail, ``&`` that the answer is of no interest. Everything else that
-begins with ``#`` is a comment. Commands without a number set positions up.
+A line is a GTP command. A command that begins with a number is a test if a line ``#? [PATTERN]`` follows: the answer
+must match the pattern, a regular expression, or must not match it if it begins with ``!``. After the bracket ``*``
+means that the suite's author expected his program to fail, ``&`` that the answer is ignored. Other lines that begin
+with ``#`` are comments. Commands without a number set up positions.
 
 Source: the GNU Go program documentation, "Regression testing".
 """
@@ -32,27 +32,27 @@ from gtp.cli.arguments import NewFile, Number
 from gtp.cli.terminal import INTERRUPTED, progress_bar, say
 
 BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
-"""Commands behind which a position does not depend on those before"""
+"""Commands that set up a position from scratch, so an earlier error no longer matters"""
 TERMS = {"kata-get-rules": "kata-set-rules", "get_komi": "komi"}
-"""Commands that ask for rules and komi, and those that set them"""
+"""Commands that return rules and komi -> commands that set them"""
 PASSED, FAILED, ERROR, LEFT_OUT = STATUSES = ("passed", "failed", "error", "left out")
 LIMIT_S = 60.0
 TEST = re.compile(r"(\d{1,18})\s+(\S.*)")
 EXPECTATION = re.compile(r"#\?\s*\[(?:(.*?)\]\s*+([*&]*+)\s*+(?:#.*)?|([^\]]*))", re.DOTALL)
-"""Some of GNU Go's lack the closing bracket."""
+"""In some suites of GNU Go the closing bracket is missing."""
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """Which answers pass."""
+    """The answers with which a test passes."""
 
     pattern: str
     is_negated: bool
     may_fail: bool
-    """the suite's author expected his program to fail"""
+    """whether the suite's author expected his program to fail"""
 
     def passes(self, answer: str) -> bool:
-        """Whether an answer is one of those wanted, in whatever case."""
+        """Whether the test passes with an answer; case is ignored."""
         return bool(re.fullmatch(self.pattern, answer, re.IGNORECASE | re.DOTALL)) != self.is_negated
 
     def __str__(self) -> str:
@@ -64,12 +64,12 @@ class Step:
     """One command of a suite."""
 
     line: int
-    """in the file, from 1"""
+    """line number in the file, from 1"""
     number: int
-    """of a test; 0 = it only sets something up"""
+    """number of a test; 0 = a command that sets up a position"""
     command: str
     expected: Expectation | None
-    """None for what is no test"""
+    """None = the step is not a test"""
 
     @property
     def name(self) -> str:
@@ -81,7 +81,7 @@ def parse_suite(text: str) -> list[Step]:
     """The commands of a suite, in order.
 
     Raises:
-        ValueError: naming the line: an expectation without a test, or one that cannot be read.
+        ValueError: an expectation is invalid or follows no test; one line with the line number.
     """
     steps: list[Step] = []
     for count, raw in enumerate(text.splitlines(), 1):
@@ -100,10 +100,10 @@ def parse_suite(text: str) -> list[Step]:
 
 
 def _expecting(step: Step | None, line: str) -> list[Step]:
-    """The step before an expectation, as a test; as it was if the answer does not matter."""
+    """The step before an expectation, made a test unless the answer is ignored; a list for slice assignment."""
     found = EXPECTATION.fullmatch(line)
     if found is None:
-        raise ValueError(f"{line!r} is no expectation, which looks like #? [PATTERN]")
+        raise ValueError(f"{line!r}, expected #? [PATTERN]")
     if step is None or step.number == 0 or step.expected is not None:
         raise ValueError("an expectation without a test before it")
     closed, marks, unclosed = found.groups(default="")
@@ -114,7 +114,7 @@ def _expecting(step: Step | None, line: str) -> list[Step]:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
     return [replace(step, expected=Expectation(pattern, text.startswith("!"), "*" in marks))]
 
 
@@ -127,24 +127,24 @@ class Outcome:
     command: str
     expected: str
     may_fail: bool
-    """the suite's author expected his program to fail"""
+    """whether the suite's author expected his program to fail"""
     status: str
-    """one of STATUSES: ``error`` = refused, broken down, or in a position that could not be set up; ``left out`` = the
-    test, or what sets its position up, is not among the engine's commands, or its game file is missing"""
+    """one of STATUSES: ``error`` = the engine refused or crashed, or the position could not be set up; ``left out`` =
+    the engine does not list the command or one that sets up its position, or the game file is missing"""
     answer: str
-    """or the reason why there is none"""
+    """the engine's answer, or the reason why there is none"""
 
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """One file's outcomes."""
+    """The outcomes of one suite."""
 
     file: str
     seconds: float
     outcomes: list[Outcome]
 
     def count(self, *statuses: str) -> int:
-        """Tests that ended so."""
+        """Number of tests with one of some statuses."""
         return sum(outcome.status in statuses for outcome in self.outcomes)
 
 
@@ -154,25 +154,23 @@ class _Attempt(NamedTuple):
     status: str
     answer: str
     spoils: bool
-    """whether the position is wrong from here to the next command of ``BEGINNINGS``"""
+    """whether the position is wrong until the next command of ``BEGINNINGS``"""
 
 
 class Examinee:
-    """An engine that is started when it is asked, and again after it broke down."""
+    """An engine that is started by its first command, and restarted after a crash."""
 
     def __init__(self, command: str, folder: Path, limit_s: float) -> None:
-        """Nothing is started yet.
-
-        Args:
-            command: the engine's command line.
-            folder: its working directory.
-            limit_s: most seconds to wait for an answer.
+        """Args:
+        command: the engine's command line.
+        folder: its working directory.
+        limit_s: longest wait for an answer.
         """
         self.folder = folder
         self._command, self._limit_s = command, limit_s
         self._client: GtpClient | None = None
         self._terms: list[str] = []
-        """commands that restore the komi and the rules it began with"""
+        """commands that restore the engine's initial rules and komi"""
 
     def _running(self) -> GtpClient:
         if self._client is None or not self._client.is_alive:
@@ -183,7 +181,7 @@ class Examinee:
         return self._client
 
     def begin_suite(self) -> None:
-        """Restore the rules and komi that the engine began with, which suites before may have changed."""
+        """Restore the engine's initial rules and komi, which earlier suites may have changed."""
         self._running()
         for command in self._terms:
             self.ask(command)
@@ -193,7 +191,7 @@ class Examinee:
         return self._running().lists(name, self._limit_s)
 
     def ask(self, command: str) -> str:
-        """As :meth:`bench.match.gtp_client.GtpClient.ask`, with the limit of all."""
+        """:meth:`bench.match.gtp_client.GtpClient.ask` within the limit."""
         return self._running().ask(command, self._limit_s)
 
     def close(self) -> None:
@@ -203,15 +201,15 @@ class Examinee:
 
 
 def run_suite(engine: Examinee, path: Path, on_test: Callable[[], None] = lambda: None) -> SuiteResult:
-    """Put one suite to an engine.
+    """Run one suite with an engine.
 
     Args:
-        engine: in the file's folder.
+        engine: with the file's folder as its own.
         on_test: called after each test.
     Raises:
-        EngineError, EngineRefused: it cannot be started, or does not list its commands.
-        ValueError: the file is no suite; one line that names it.
-        OSError: it cannot be read.
+        EngineError, EngineRefused: the engine cannot be started, or refuses ``list_commands``.
+        ValueError: the file is not a suite; one line naming it.
+        OSError: the file cannot be read.
     """
     begun, outcomes, spoilt = time.perf_counter(), [], None
     steps = read_suite(path)
@@ -230,11 +228,11 @@ def run_suite(engine: Examinee, path: Path, on_test: Callable[[], None] = lambda
 
 
 def _try(engine: Examinee, step: Step) -> _Attempt:
-    """Put one command to the engine."""
+    """Send one command to the engine."""
     if not engine.knows(step.name):
-        return _Attempt(LEFT_OUT, f"{step.name} is none of its commands", step.number == 0)
+        return _Attempt(LEFT_OUT, f"the engine does not list {step.name}", step.number == 0)
     if step.name == "loadsgf" and not engine.folder.joinpath(*step.command.split()[1:2]).is_file():
-        return _Attempt(LEFT_OUT, f"{step.command}: there is no such file", True)
+        return _Attempt(LEFT_OUT, f"{step.command}: no such file", True)
     try:
         answer = engine.ask(step.command)
     except EngineRefused as error:
@@ -245,11 +243,11 @@ def _try(engine: Examinee, step: Step) -> _Attempt:
 
 
 def read_suite(path: Path) -> list[Step]:
-    """The commands of a file.
+    """The commands of a suite's file.
 
     Raises:
-        ValueError: it is no suite; one line that names it.
-        OSError: it cannot be read.
+        ValueError: the file is not a suite; one line naming it.
+        OSError: the file cannot be read.
     """
     try:
         return parse_suite(path.read_text(encoding="latin-1"))
@@ -258,7 +256,7 @@ def read_suite(path: Path) -> list[Step]:
 
 
 def render(results: Sequence[SuiteResult]) -> str:
-    """The table: a line a file and, where there are several, their sum."""
+    """The table: one row a file and, if there are several, their sum."""
     width = max(12, *(len(result.file) for result in results))
     lines = [
         f"{'':{width}}{'tests':>7}{'passed':>8}{'rate':>8}{'wanted':>8}{'errors':>8}{'left out':>10}{'seconds':>9}"
@@ -276,7 +274,7 @@ def render(results: Sequence[SuiteResult]) -> str:
 
 
 def _faults(result: SuiteResult, statuses: Iterable[str]) -> str:
-    """The tests of a file that ended so, one a line."""
+    """The tests of a file with one of some statuses, one a line."""
     return "\n".join(
         f"{result.file}:{found.line} {found.number} {found.command}: {found.status}, wanted {found.expected}, "
         f"got {found.answer!r}"
@@ -286,13 +284,13 @@ def _faults(result: SuiteResult, statuses: Iterable[str]) -> str:
 
 
 def to_json(command_line: str, results: Sequence[SuiteResult]) -> str:
-    """All outcomes and their counts by status."""
+    """All outcomes, and their counts by status, as JSON."""
     files = [{**asdict(result), **{status: result.count(status) for status in STATUSES}} for result in results]
     return json.dumps({"engine": command_line, "files": files}, indent=1)
 
 
 def _run_all(files: Sequence[Path], engine: str, limit_s: float) -> Iterator[SuiteResult]:
-    """Run the suites, those of a folder with one engine; progress goes to standard error."""
+    """Run the suites, one engine a folder; progress goes to standard error."""
     counts = [sum(step.expected is not None for step in read_suite(path)) for path in files]
     console = Console(stderr=True)
     with progress_bar(console) as progress:
@@ -308,15 +306,15 @@ def _run_all(files: Sequence[Path], engine: str, limit_s: float) -> Iterator[Sui
 
 @click.command(context_settings={"show_default": True})
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--engine", required=True, help="command line of the engine, run in each file's folder")
-@click.option("--limit", default=LIMIT_S, type=Number(0.1), help="longest wait for an answer, s")
-@click.option("--failures", is_flag=True, help="list the tests that failed, too, not only those that ended in errors")
-@click.option("--json", "json_path", type=NewFile(), help="file for all outcomes")
+@click.option("--engine", required=True, help="command line of the engine, run in each suite's folder")
+@click.option("--limit", default=LIMIT_S, type=Number(0.1), help="longest wait for an answer, in seconds")
+@click.option("--failures", is_flag=True, help="list failed tests too, not only those that ended in errors")
+@click.option("--json", "json_path", type=NewFile(), help="file for all outcomes as JSON")
 def command(files: tuple[Path, ...], engine: str, limit: float, failures: bool, json_path: Path | None) -> None:
-    """Put regression suites to an engine; print how many tests it passes.
+    """Run the regression suites FILES with a GTP engine; print how many tests it passes.
 
-    Of the columns, "wanted" counts the tests that the suite's author expected his own program to pass, "left out" those
-    of commands that the engine does not have.
+    The column "wanted" counts the tests that the suite's author expected his own program to pass, "left out" the tests
+    of commands that the engine does not list.
 
     \b
         python -m bench.strength.regress gnugo-3.8/regression/*.tst --engine "keima gtp --visits 100"
@@ -326,7 +324,7 @@ def command(files: tuple[Path, ...], engine: str, limit: float, failures: bool, 
     try:
         argument_words(engine)
         for result in _run_all([path.resolve() for path in files], engine, limit):
-            # Kept before the next suite begins: it may take hours, and its engine may not come back.
+            # Written before the next suite, which may take hours or fail.
             results.append(result)
             if faults := _faults(result, shown):
                 click.echo(faults)

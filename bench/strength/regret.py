@@ -1,13 +1,13 @@
-"""``python -m bench.strength.regret``: what the moves of small searches cost, as a deep search sees it.
+"""``python -m bench.strength.regret``: the mean regret of the moves of small searches, by values of a deep search.
 
-Matches measure what an option is worth, but need a thousand games. Here all sides choose in the same positions, and
-where they differ, a deep search of the position after each move says what that is worth (-1 to 1). A side's *regret* is
-what its moves are worth less than the best that any side chose. Sides are compared position by position, which removes
-most of the variance. Other GTP engines can be sides too, as they are configured. Errors of the network that its own
-deep search shares are not seen; a stronger network may judge.
+A match measures an option in Elo, but needs a thousand games. Here all sides choose a move in the same positions. Where
+they choose different moves, a deep search of the position after each move gives its value (-1 to 1). The *regret* of a
+move is the best value of any side's move in the position minus its own value. Sides are compared position by position,
+which removes most of the variance. Other GTP engines can be sides too. The deep search shares the errors of its
+network; ``--judge`` names a stronger one for it.
 
-Positions come from games drawn from the raw policy, one of each, or from games of matches. Several of one game are not
-independent: errors are those of means over games. Start at :func:`command`.
+Positions come from games drawn from the raw policy, one of each, or from games of matches. Positions of one game are
+not independent: standard errors are clustered by game. Start at :func:`command`.
 """
 
 import json
@@ -30,7 +30,7 @@ from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import SearchOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, to_vertex
-from engine.go.notation import color_word
+from engine.go.points import color_word
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
 from engine.search.stoppers import SearchLimits
@@ -41,24 +41,24 @@ from weights import DEFAULT
 RULES = "tromp-taylor"
 FOLDER = click.Path(file_okay=False, path_type=Path)
 LIMIT_S = 300.0
-"""Longest wait for another engine's answer"""
+"""Longest wait for an answer of a GTP engine"""
 FEWEST, MOST = 0.08, 0.55
-"""Moves before a position, as shares of the board's points"""
+"""Number of moves before a position, as a share of the board's points: least, most"""
 
 
 def moves_before(size: int) -> tuple[int, int]:
-    """The fewest moves before a position, and one more than the most."""
+    """Range of the number of moves before a position: the first is included, the second excluded."""
     return round(FEWEST * size**2), round(MOST * size**2)
 
 
 class Terms(NamedTuple):
-    """What all positions have in common."""
+    """Board size and komi of all positions."""
 
     size: int
     komi: float
 
     def game(self, moves: Sequence[int]) -> Game:
-        """The game after these points, Black's first."""
+        """The game after some moves, given as points, Black's first."""
         game = Game(self.size, rules_named(RULES), self.komi)
         for point in moves:
             game.play(game.to_move, point)
@@ -74,24 +74,26 @@ class Move(NamedTuple):
 
 
 class Regret(NamedTuple):
-    """What one side's choices cost."""
+    """Regret of one side."""
 
     name: str
     of_positions: np.ndarray
-    """float64[P]"""
+    """float64[P]: mean over the repeats"""
     same: float
-    """share of its moves that are the first side's"""
+    """share of moves that equal the first side's"""
 
 
 class Peer:
-    """An engine in a process of its own; use as a context manager."""
+    """A GTP engine as a side; a context manager."""
 
     def __init__(self, line: str, rules: str, size: int, komi: float):
-        """Start it by its command line.
+        """Start the engine.
 
+        Args:
+            line: its command line.
         Raises:
-            EngineError, EngineRefused: it cannot be started, or does not play on such a board.
-            ValueError: no command line.
+            EngineError, EngineRefused: it cannot be started, or refuses the board size.
+            ValueError: the command line is empty or has an open quotation.
         """
         self._line, self._size = line, size
         self._client = GtpClient(line)
@@ -105,11 +107,13 @@ class Peer:
             raise
 
     def move(self, moves: Sequence[int]) -> int:
-        """The point it plays after these moves, Black's first, searched from nothing where it can be told to forget.
+        """The point that the engine plays after some moves, given as points, Black's first.
+
+        The engine's cache is cleared first if it lists ``clear_cache``.
 
         Raises:
-            EngineError: it broke down.
-            EngineRefused: it refused a move of the game, or answered with none.
+            EngineError: the engine failed.
+            EngineRefused: it refused a move of the game, or resigned.
         """
         self._ask("clear_board")
         if self._forgets:
@@ -133,15 +137,19 @@ class Peer:
 
 
 class Examiner:
-    """Has sides choose in positions, and judges their moves."""
+    """Lets sides choose moves in positions, and evaluates these moves by deep searches."""
 
     def __init__(self, networks: Networks, judge: Side, terms: Terms, at_once: int, on_done: Callable[[], None]):
-        """``on_done`` is called after each search."""
+        """Args:
+        judge: network, visits and options of the deep searches.
+        at_once: concurrent searches.
+        on_done: called after each search.
+        """
         self._networks, self._judge, self._terms, self._at_once = networks, judge, terms, at_once
         self._on_done = on_done
 
     def drawn_positions(self, side: Side, count: int, seed: int) -> list[list[int]]:
-        """The moves to ``count`` positions, from games drawn from a side's raw policy."""
+        """The moves that lead to ``count`` positions, each of a game drawn from a side's raw policy."""
         found: dict[int, list[int]] = {}
         fewest, most = moves_before(self._terms.size)
 
@@ -154,7 +162,7 @@ class Examiner:
         return [found[index] for index in range(count)]
 
     def choices(self, player: "Side | Peer", positions: Sequence[Sequence[int]], repeats: int) -> np.ndarray:
-        """int64[P, R]: a player's moves, searched from nothing, a side's with other random numbers each time."""
+        """int64[P, R]: a player's moves, each from an empty tree; a side's searches have one seed a repeat."""
         chosen = np.zeros((len(positions), repeats), np.int64)
 
         def choose(cell: tuple[int, int]) -> None:
@@ -171,10 +179,10 @@ class Examiner:
         return chosen
 
     def worths(self, positions: Sequence[Sequence[int]], moves: Sequence[Move]) -> dict[Move, float]:
-        """What moves are worth to who plays them."""
+        """Values of moves by deep searches, -1 to 1 for the player of the move."""
         found: dict[Move, float] = {}
 
-        def judge(move: Move) -> None:
+        def evaluate(move: Move) -> None:
             game = self._terms.game(positions[move.position])
             color = game.to_move
             game.play(color, move.point)
@@ -187,17 +195,17 @@ class Examiner:
                 found[move] = -search.run(SearchLimits(visits=self._judge.visits)).value_stm
             self._on_done()
 
-        self._in_threads(judge, moves)
+        self._in_threads(evaluate, moves)
         return found
 
     def _in_threads(self, task: Callable[[Any], None], items: Iterable[Any], at_once: int = 0) -> None:
-        """Do a task for every item, some side by side; the first failure, which is raised, cancels those not begun."""
+        """Run a task for every item in ``at_once`` threads (0 = the default); raises the first exception."""
         with ThreadPoolExecutor(at_once or self._at_once) as pool:
             list(pool.map(task, items))
 
 
 def disputed(chosen: Sequence[np.ndarray]) -> list[Move]:
-    """The moves of positions in which not all chose the same.
+    """All moves chosen in positions in which the sides' moves differ.
 
     Args:
         chosen: int64[P, R] of each side.
@@ -207,11 +215,11 @@ def disputed(chosen: Sequence[np.ndarray]) -> list[Move]:
 
 
 def regrets(names: Sequence[str], chosen: Sequence[np.ndarray], worth: dict[Move, float]) -> list[Regret]:
-    """What the choices of all sides cost.
+    """Regret of all sides.
 
     Args:
         chosen: int64[P, R] of each side.
-        worth: of all moves that are disputed.
+        worth: values of the moves from :func:`disputed`.
     """
     best: dict[int, float] = {}
     for (i, _), value in worth.items():
@@ -227,8 +235,10 @@ def regrets(names: Sequence[str], chosen: Sequence[np.ndarray], worth: dict[Move
 
 
 def positions_of(games: Sequence[Sequence[int]], size: int, count: int, seed: int) -> tuple[list[list[int]], list[int]]:
-    """The moves to ``count`` positions, from different games taken in turn, and the number of each one's game.
+    """Positions from games, taken in turn.
 
+    Returns:
+        Moves that lead to ``count`` positions, and the number of each position's game.
     Raises:
         ValueError: no game is long enough.
     """
@@ -238,17 +248,17 @@ def positions_of(games: Sequence[Sequence[int]], size: int, count: int, seed: in
     if not games:
         raise ValueError(f"no game there has more than {fewest + 1} moves")
     turns = [games[i % len(games)] for i in range(count)]
-    # The last two moves may end a game.
+    # Without the last two moves, which may be passes.
     found = [list(game[: int(rng.integers(fewest, min(most, len(game) - 1)))]) for game in turns]
     return found, [i % len(games) for i in range(count)]
 
 
 def error_of_mean(values: np.ndarray, games: Sequence[int]) -> float | None:
-    """Standard error of a mean over positions of which several may be of one game; None where all are of one.
+    """Standard error of a mean over positions, clustered by game; None if all positions are of one game.
 
     Args:
         values: float64[P].
-        games: the number of each one's game.
+        games: number of each position's game.
     Source: Liang and Zeger 1986, the variance that is robust to correlation within clusters.
     """
     _, numbers = np.unique(games, return_inverse=True)
@@ -259,23 +269,22 @@ def error_of_mean(values: np.ndarray, games: Sequence[int]) -> float | None:
 
 @click.command(context_settings={"show_default": True})
 @click.argument("options", nargs=-1)
-@click.option("--peer", "peers", multiple=True, help="command line of a GTP engine that chooses too; may be repeated")
-@click.option("--weights", default=DEFAULT, help="network of a side that names none")
-@click.option("--visits", default=200, type=click.IntRange(2), help="of a side that says nothing")
-@click.option("--judge", default="", help="network that judges the moves; the sides' if not given", metavar="WEIGHTS")
-@click.option("--deep", default=1000, type=click.IntRange(10), help="visits of the search that judges a move")
-@click.option("--games", type=FOLDER, help="folder of SGFs to take positions from; else they are drawn from the policy")
-@click.option("--positions", default=200, type=click.IntRange(2), help="to choose in")
-@click.option("--repeats", default=1, type=click.IntRange(1), help="choices of a side in each position")
-@click.option("--size", default=9, type=click.IntRange(2, 25), help="board")
-@click.option("--komi", default=7.0, help="White's points")
-@click.option("--seed", default=1, type=click.IntRange(0), help="of the positions")
-@click.option("--at-once", default=24, type=click.IntRange(1, 256), help="searches side by side")
+@click.option("--peer", "peers", multiple=True, help="command line of a GTP engine as a further side; repeatable")
+@click.option("--weights", default=DEFAULT, help="network of sides without weights=")
+@click.option("--visits", default=200, type=click.IntRange(2), help="visits a move of sides without visits=")
+@click.option("--judge", default="", help="network of the deep searches; default: that of --weights", metavar="WEIGHTS")
+@click.option("--deep", default=1000, type=click.IntRange(10), help="visits of the deep search that evaluates a move")
+@click.option("--games", type=FOLDER, help="folder of SGFs with the positions; default: games drawn from the policy")
+@click.option("--positions", default=200, type=click.IntRange(2), help="number of positions")
+@click.option("--repeats", default=1, type=click.IntRange(1), help="searches of each side in each position")
+@click.option("--size", default=9, type=click.IntRange(2, 25), help="board size")
+@click.option("--komi", default=7.0, help="komi, White's points")
+@click.option("--seed", default=1, type=click.IntRange(0), help="random seed of the positions")
+@click.option("--at-once", default=24, type=click.IntRange(1, 256), help="concurrent searches")
 def command(options, peers, weights, visits, judge, deep, games, positions, repeats, size, komi, seed, at_once) -> None:
-    """Print what the moves of small searches lose against each other, for several sets of OPTIONS, each given as
-    OPTION=VALUE words, and for other engines.
+    """Print the mean regret of several sides: sets of OPTIONS, each an argument of OPTION=VALUE words, and GTP engines.
 
-    The first set is what the others are compared with; one JSON line each, and a table on standard error:
+    All sides are compared with the first; one JSON line a side, and a table on standard error:
 
     \b
         python -m bench.strength.regret "" "move-choice=visits" "virtual-loss=1 visits-per-leaf=0"
@@ -301,7 +310,7 @@ def command(options, peers, weights, visits, judge, deep, games, positions, repe
                 with Peer(line, RULES, size, komi) as peer:
                     chosen.append(examiner.choices(peer, asked, repeats))
             moves = disputed(chosen)
-            progress.reset(task, description="judging", total=len(moves))
+            progress.reset(task, description="evaluating", total=len(moves))
             found = regrets(names, chosen, examiner.worths(asked, moves))
     rows = [_row_of(regret, found[0], of_games) for regret in found]
     for row in rows:
@@ -310,7 +319,7 @@ def command(options, peers, weights, visits, judge, deep, games, positions, repe
 
 
 def _row_of(regret: Regret, first: Regret, games: Sequence[int]) -> dict[str, float | str | None]:
-    """A side's numbers; errors are standard errors over the games, None where there is one alone."""
+    """A side's line of JSON; standard errors are None if all positions are of one game."""
     costs, more = regret.of_positions, regret.of_positions - first.of_positions
     error, of_difference = (error_of_mean(values, games) for values in (costs, more))
     return {
@@ -325,7 +334,7 @@ def _row_of(regret: Regret, first: Regret, games: Sequence[int]) -> dict[str, fl
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
-    """For people."""
+    """The table on standard error."""
     table = new_table("side", "regret", "more than the first", "same move as the first", folds=True)
     for row in rows:
         table.add_row(
@@ -336,7 +345,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def _within(error: float | None) -> str:
-    """An error behind a number; nothing where it is not known."""
+    """A standard error as text; empty if it is not known."""
     return "" if error is None else f" +- {error:.4f}"
 
 

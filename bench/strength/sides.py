@@ -1,7 +1,8 @@
-"""Players that differ in their options and search side by side in one process; for the arena and for regrets.
+"""Players with different options that search concurrently in one process; for the arena and the regret bench.
 
-A search of few visits leaves most of a processor idle: its batches are small, and it waits for each. Therefore many
-searches run at once and share an inference server that merges their leaves. Visits are their limit, not time.
+A search of few visits leaves most of a processor idle, since it waits for small batches. Therefore many searches run
+concurrently and share an inference server, which merges their leaves into batches. They are limited by visits, not by
+time.
 """
 
 from collections.abc import Sequence
@@ -24,12 +25,12 @@ from engine.search.stoppers import SearchLimits
 from weights import find_network
 
 WITHOUT_EFFECT = ("seed", "evaluators", "wide_root_noise")
-"""Options that a match sets itself, or that no player plays with"""
+"""Options that a side must not set: the benches set the first two, and the third is for analysis alone"""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One player: what it is called and what it plays with."""
+    """One player: its name, network, visits a move and search options."""
 
     name: str
     weights: str
@@ -38,10 +39,12 @@ class Side:
 
 
 def side_from(text: str, weights: str, visits: int) -> Side:
-    """A side from words such as ``batch=1 move-choice=visits``: search options, ``visits``, ``weights`` and ``name``.
+    """Parse a side from words such as ``batch=1 move-choice=visits``; ``visits``, ``weights`` and ``name`` may be set.
 
+    Args:
+        weights, visits: defaults.
     Raises:
-        ValueError: a word that is none of them, or a value that is not allowed.
+        ValueError: an unknown word or an invalid value.
     """
     values: dict[str, Any] = {"threads": 1, "visits": visits}
     own = {"name": text or "default", "weights": weights}
@@ -63,7 +66,7 @@ def side_from(text: str, weights: str, visits: int) -> Side:
 
 
 class Networks:
-    """What sides search with: a network and a server for each that differs; use as a context manager."""
+    """The networks of sides, each loaded once, and their inference servers; a context manager."""
 
     def __init__(self, sides: Sequence[Side]):
         """Load the networks and start one evaluator for each.
@@ -86,18 +89,18 @@ class Networks:
                 server.close()
 
     def search(self, side: Side, seed: int, options: SearchOptions | None = None) -> Search:
-        """A search with an empty tree, with the side's network and, if no others are given, its options."""
+        """A search with an empty tree on the side's network; ``options`` replace the side's if given."""
         loaded, server = self._loaded[self._key(side)]
         parts = parts_with(loaded, replace(options or side.options, seed=seed))
         return Search(parts.options, server, parts.encoder, parts.patterns, partial(ownership_tables, parts))
 
     def _key(self, side: Side) -> tuple:
-        """Sides of the same key share a network, and a cache of evaluations, whose symmetries must not differ."""
+        """Key of a network and its result cache. Sides with different options for symmetries must not share a cache."""
         return side.weights, side.options.random_symmetry
 
 
 def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.random.Generator) -> list[int]:
-    """Play ``count`` moves drawn from the raw policy, none of them a pass; the points."""
+    """Play ``count`` moves drawn from the raw policy, without passes; returns their points."""
     search = networks.search(side, int(rng.integers(1 << 32)), SearchOptions(threads=1))
     points = []
     for _ in range(count):

@@ -1,8 +1,8 @@
-"""``python -m bench.strength.signature``: one line that changes when, and only when, what the search does changes.
+"""``python -m bench.strength.signature``: a hash of search trees, which shows whether a commit changes the search.
 
-It hashes the visits of every node after searches of fixed positions by one thread with a fixed seed, evaluated by a
-network whose outputs are integer arithmetic, so it is the same on every machine. A change that is meant to make the
-search faster leaves it as it is; one that makes it choose otherwise says so and changes SIGNATURE with it.
+It hashes the visits of every node after searches of fixed positions by one thread with a fixed seed. The network's
+outputs are integer arithmetic, so the hash is the same on every machine. A commit that only makes the search faster
+keeps SIGNATURE; a commit that changes which nodes are visited updates it and says so.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from engine.search.stoppers import SearchLimits
 from engine.search.tree import META_ROOT, NONE, Tree, edge_visits
 
 SIGNATURE = "78b6d7b1b6f284b9"
-"""What this version of the search gives"""
+"""Hash of this version's search trees"""
 SIZES = (9, 13, 19)
 VISITS = 400
 MIDDLE_GAMES = 2
@@ -36,7 +36,7 @@ def positions() -> Iterator[Position]:
 
 
 def _visits_below(tree: Tree, node: int) -> list:
-    """Moves and visits of a subtree as nested lists, in the order in which the moves were first chosen."""
+    """Moves and visits of a subtree as nested lists, in the order in which the moves were expanded."""
     if node == NONE:
         return []
     first = int(tree.first_edge[node])
@@ -47,7 +47,7 @@ def _visits_below(tree: Tree, node: int) -> list:
 
 
 def signature() -> str:
-    """Search all positions and hash what grew: 16 hexadecimal digits."""
+    """Search all positions and hash the trees: 16 hexadecimal digits."""
     digest = hashlib.sha256()
     with InferenceServer(HashNetwork(ZERO.name), threads=1) as server:
         for position in positions():
@@ -62,11 +62,11 @@ def signature() -> str:
 
 @click.command()
 def command() -> None:
-    """Print the signature of the search, and say so on standard error if it is not the one this version should have."""
+    """Print the signature of the search, and a line on standard error if it is not SIGNATURE."""
     found = signature()
     click.echo(found)
     if found != SIGNATURE:
-        click.echo(f"this version should have {SIGNATURE}: the search chooses otherwise", err=True)
+        click.echo(f"the search has changed: this version's signature is {SIGNATURE}", err=True)
 
 
 if __name__ == "__main__":

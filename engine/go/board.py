@@ -1,9 +1,8 @@
 """The board: stones, chains, exact liberties, simple ko and the position hash, as kernels on flat arrays.
 
-Start at :func:`play`. A board is one buffer seen through typed views, so a copy is one ``memcpy`` (6.9 KiB on
-19x19). Every chain keeps its exact number of liberties and the sum of their points: with one liberty left the sum
-*is* that liberty, so it is found without a walk over the stones. Superko, scoring and the side to move are not known
-here but in :mod:`engine.go.position`.
+Start at :func:`play`. A board is one buffer with typed views, so a copy is one ``memcpy`` (6.9 KiB on 19x19). Every
+chain has its exact number of liberties and the sum of their points: the sum of a single liberty *is* that liberty, so
+it is found without a walk over the stones. Superko, scoring and the side to move belong to :mod:`engine.go.position`.
 """
 
 from typing import Annotated, NamedTuple
@@ -23,16 +22,16 @@ class Board(NamedTuple):
     """One position's stones. L = ``cell_count(size)``; per-chain fields are valid at ``head[stone]`` only."""
 
     buffer: Annotated[np.ndarray, "uint64[words]"]
-    """the memory all other fields are views of"""
+    """the memory of all other fields, which are views of it"""
     hash: Annotated[np.ndarray, "uint64[1]"]
     """XOR of the Zobrist words of the stones"""
     meta: Annotated[np.ndarray, "int64[META_FIELDS]"]
-    """by ``META_...``: size; stride of a row; the point that simple ko forbids (0 = none) and the colour that
-    may not play it; number of empty points; stones of Black and of White captured so far"""
+    """by ``META_...``: size; stride of a row; the point that simple ko forbids (0 = none) and the colour for which it
+    does; number of empty points; Black's and White's stones captured so far"""
     lib_sum: Annotated[np.ndarray, "int32[L]"]
     """sum of the points of a chain's distinct liberties"""
     head: Annotated[np.ndarray, "int16[L]"]
-    """the point that names a stone's chain; 0 on empty and border cells"""
+    """head of a stone's chain, the point that names it; 0 on empty and border cells"""
     next: Annotated[np.ndarray, "int16[L]"]
     """next stone of the same chain, circular"""
     stones: Annotated[np.ndarray, "int16[L]"]
@@ -40,7 +39,7 @@ class Board(NamedTuple):
     libs: Annotated[np.ndarray, "int16[L]"]
     """distinct liberties of the chain"""
     empty: Annotated[np.ndarray, "int16[size * size]"]
-    """the empty points in no particular order, the first META_N_EMPTY are valid"""
+    """the empty points in no particular order; the first META_N_EMPTY are valid"""
     slot: Annotated[np.ndarray, "int16[L]"]
     """index of an empty point in ``empty``"""
     color: Annotated[np.ndarray, "uint8[L]"]
@@ -61,7 +60,7 @@ def new_board(size: int) -> Board:
 
 
 def clear(board: Board) -> None:
-    """Take every stone off; the size stays."""
+    """Remove all stones; the size stays."""
     size = int(board.meta[META_SIZE])
     board.buffer[:] = 0
     board.meta[META_SIZE] = size
@@ -76,13 +75,13 @@ def clear(board: Board) -> None:
 
 @kernel
 def copy_board(target, source):
-    """Make target equal to source; both of one size."""
+    """Copy a board to another one of the same size."""
     copy_items(target.buffer, source.buffer, len(source.buffer))
 
 
 @inlined_kernel
 def color_empty_point(board, point, color):
-    """Give an empty point a colour: hash and the list of empty points follow, chains do not."""
+    """Set the colour of an empty point; updates the hash and the list of empty points, not the chains."""
     board.meta[META_N_EMPTY] -= 1
     last, hole = board.empty[board.meta[META_N_EMPTY]], board.slot[point]
     board.empty[hole] = last
@@ -93,7 +92,7 @@ def color_empty_point(board, point, color):
 
 @inlined_kernel
 def empty_point(board, point):
-    """Take the colour off a point: the reverse of :func:`color_empty_point`."""
+    """Make a point empty: the inverse of :func:`color_empty_point`."""
     count = board.meta[META_N_EMPTY]
     board.hash[0] ^= ZOBRIST[board.color[point], point]
     board.color[point] = EMPTY
@@ -104,7 +103,7 @@ def empty_point(board, point):
 
 @kernel
 def _fill_point(board, point, color):
-    """Put a lone stone on an empty point, liberties counted."""
+    """Put a stone on an empty point as a chain of its own, with its liberties."""
     color_empty_point(board, point, color)
     board.head[point] = point
     board.next[point] = point
@@ -121,7 +120,7 @@ def _fill_point(board, point, color):
 
 @inlined_kernel
 def _chains_around(board, point, color):
-    """Heads of the chains of a colour that touch a point, each once: four numbers, 0 where there is no further one."""
+    """Heads of the chains of a colour that touch a point, each once, padded with 0 to four."""
     cells, head, stride = board.color, board.head, board.meta[META_STRIDE]
     first = np.int64(head[point - stride]) if cells[point - stride] == color else 0
     second = np.int64(head[point - 1]) if cells[point - 1] == color else 0
@@ -138,7 +137,7 @@ def _chains_around(board, point, color):
 
 @kernel
 def _change_liberty(board, point, color, change):
-    """Add (change +1) or take (-1) the liberty ``point`` for each distinct adjacent chain of the given colour."""
+    """Add (change +1) or remove (-1) the liberty ``point`` of each distinct adjacent chain of a colour."""
     for chain in _chains_around(board, point, color):
         if chain != 0:
             board.libs[chain] += change
@@ -147,7 +146,7 @@ def _change_liberty(board, point, color, change):
 
 @kernel
 def _merge(board, first, second):
-    """Join two chains of one colour; returns the head of the union. Walks only the smaller one."""
+    """Join two chains of one colour, walking only the smaller one; returns the head of the union."""
     keep, give = first, second
     if board.stones[keep] < board.stones[give]:
         keep, give = give, keep
@@ -177,7 +176,7 @@ def _merge(board, first, second):
 
 @kernel
 def _remove_chain(board, chain):
-    """Take a chain off the board, giving its points back as liberties; returns the number of stones."""
+    """Remove a chain, whose points become liberties of its neighbours; returns the number of stones."""
     mine = np.int64(board.color[chain])
     count = np.int64(board.stones[chain])
     stone = chain
@@ -194,7 +193,7 @@ def _remove_chain(board, chain):
 def play(board, point, color):
     """Put a stone on an empty point (or pass), capture, and set the simple ko.
 
-    Legality is not checked here: a chain left without liberties is taken off, also the player's own (suicide).
+    Legality is not checked: the player's own chain is removed if it has no liberty (suicide).
 
     Args:
         point: an empty point, or PASS.
@@ -232,7 +231,7 @@ def play(board, point, color):
 
 @inlined_kernel
 def stones_lost_by_suicide(board, point, color):
-    """Stones that playing here would take off the player's own board: 0 if the move is no suicide."""
+    """Number of own stones that a move takes off; 0 if it is not suicide."""
     stride = board.meta[META_STRIDE]
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         there = board.color[neighbour]
@@ -249,14 +248,14 @@ def stones_lost_by_suicide(board, point, color):
 
 @inlined_kernel
 def is_legal(board, point, color, multi_stone_suicide):
-    """Whether a move on the board obeys occupation, simple ko and suicide rules.
+    """Whether a move is legal by occupation, simple ko and suicide.
 
-    A suicide of a single stone changes nothing on the board and is never legal, as in KataGo's rules.
+    Suicide of a single stone, which leaves the board unchanged, is never legal, as in KataGo's rules.
 
     Args:
-        point: int, on the board or a border cell; no pass.
+        point: int, on the board or a border cell, not PASS.
         color: BLACK or WHITE.
-        multi_stone_suicide: bool, whether a move may take off two or more of its own stones.
+        multi_stone_suicide: bool, whether suicide of two or more stones is legal.
     """
     if board.color[point] != EMPTY:
         return False
@@ -268,9 +267,9 @@ def is_legal(board, point, color, multi_stone_suicide):
 
 @inlined_kernel
 def is_eye(board, point, color):
-    """Whether an empty point is a single-point eye of the colour: all neighbours own, diagonals not false.
+    """Whether an empty point is a single-point eye of a colour: all neighbours are its own, and the eye is not false.
 
-    False means: the opponent holds two diagonals, or one at the edge or in the corner.
+    It is false if the opponent has two diagonals, or one at the edge or in the corner.
     """
     stride = board.meta[META_STRIDE]
     cells = board.color
@@ -289,7 +288,7 @@ def is_eye(board, point, color):
 
 @kernel
 def hash_after(board, point, color):
-    """Position hash after a move, without playing it. The move must be legal but for superko."""
+    """Board hash after a move, without playing it. The move must be legal except for superko."""
     result = board.hash[0]
     if point == PASS:
         return result
@@ -319,15 +318,14 @@ def _chain_hash(board, chain):
 
 @kernel
 def list_captures(board, stone, points, start, end):
-    """List the points where the owner of a chain captures what touches it: last liberties of enemy chains in atari.
+    """List the captures of enemy chains in atari that touch a chain: their last liberties.
 
     Args:
         stone: int, any stone of the chain; the walk begins with it.
-        start, end: int, where the list begins and where it ends so far.
-        points: int16[n], written from ``end`` on. What it holds from ``start`` on is not listed again; what does not
-            fit is left out.
+        start, end: int, present range of the list in ``points``.
+        points: int16[n]: new points are appended at ``end``, without duplicates and as far as they fit.
     Returns:
-        int: where the list ends.
+        int: new end of the list.
     """
     cells, head, stride = board.color, board.head, board.meta[META_STRIDE]
     enemy = 3 - cells[stone]

@@ -1,10 +1,10 @@
-"""Boards as text: what people read in a terminal and what tests are written in."""
+"""Boards as text diagrams: parsing (for tests), and rendering (for GTP's showboard)."""
 
 from typing import NamedTuple
 
 from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_SIZE, Board, new_board, play
 from engine.go.geometry import BLACK, COLUMNS, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, point_at, to_vertex
-from engine.go.notation import star_points
+from engine.go.handicap import star_points
 
 BLACK_SIGNS = "X#"
 WHITE_SIGNS = "O"
@@ -12,21 +12,21 @@ EMPTY_SIGNS = ".+"
 
 
 class Diagram(NamedTuple):
-    """What a text diagram shows."""
+    """The content of a text diagram."""
 
     board: Board
     marks: dict[str, int]
-    """points of the other signs in the diagram; those points are empty"""
+    """points of other signs in the diagram, all of them empty"""
 
 
 def parse(text: str) -> Diagram:
-    """Read a diagram: ``X`` or ``#`` black, ``O`` white, ``.`` or ``+`` empty, any other sign a mark on an empty point.
+    """Parse a diagram: ``X`` or ``#`` black, ``O`` white, ``.`` or ``+`` empty, other signs marks on empty points.
 
-    One line a row, spaces between signs free. What :func:`render` writes is read too: rows between two lines of
-    column letters, row numbers and parentheses left out.
+    One line is a row; spaces are ignored. Output of :func:`render` is accepted too: then rows are the lines between
+    the two lines of column letters, without row numbers and parentheses.
 
     Raises:
-        ValueError: no square board of a size we play, a mark used twice, or a chain without liberties.
+        ValueError: not a square of a supported size, a mark used twice, or a chain without liberties.
     """
     lines = [line.translate({ord("("): " ", ord(")"): " "}).split() for line in text.splitlines() if line.strip()]
     headers = [i for i, words in enumerate(lines) if words[:2] == ["A", "B"]]
@@ -41,7 +41,7 @@ def parse(text: str) -> Diagram:
         point = point_at(index // size, index % size, size)
         if sign in BLACK_SIGNS or sign in WHITE_SIGNS:
             color = BLACK if sign in BLACK_SIGNS else WHITE
-            # A chain not yet complete still has the empty point of its next stone, so only a dead one is captured.
+            # An incomplete chain has a liberty at its next stone, so a capture means a chain without liberties.
             if play(board, point, color) or board.color[point] == EMPTY:
                 raise ValueError(f"a chain beside {to_vertex(point, size)} has no liberty")
         elif sign not in EMPTY_SIGNS:
@@ -52,10 +52,10 @@ def parse(text: str) -> Diagram:
 
 
 def render(board: Board, last_move: int = PASS) -> str:
-    """The board with coordinates, star points and prisoners, as GTP's showboard wants it.
+    """The board with coordinates, star points and prisoners, for GTP's showboard.
 
     Args:
-        last_move: a point to put in parentheses; PASS for none.
+        last_move: point to put in parentheses; PASS = none.
     """
     size = int(board.meta[META_SIZE])
     stars = set(star_points(size))

@@ -1,11 +1,10 @@
-"""One game: its moves, and the only place that changes them.
+"""A game: its first position, moves, rules and komi.
 
-A :class:`Game` keeps the position its moves led to and the one it began from, and makes any other by replaying: undo
-and a change of rules go through the same kernel as play, so hashes and the history that superko reads come out the
-same. ``position`` is what everything else reads; it is a new object after undo, growth or a change of rules, so
-the old one stays intact for those who hold it.
+A :class:`Game` has its first and its current position, and makes others by replaying: undo and a change of rules use
+the same kernel as play, so hashes and the history for superko are the same. After undo, growth or a change of rules
+``position`` is a new object; references to the old one stay valid.
 
-Messages of ``ValueError`` begin with the words GTP has for the failure.
+Messages of ``ValueError`` begin with GTP's error message.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +42,7 @@ DEFAULT_KOMI = SetupOptions.komi
 
 
 class Stage(NamedTuple):
-    """What was played before stones were set up in mid-game."""
+    """The part of a game before a setup in mid-game."""
 
     stones: dict[int, int]
     """colour by point, before the first move"""
@@ -57,7 +56,7 @@ class Game:
 
     position: Position
     earlier: Sequence[Stage]
-    """what led to its first position, for the record alone"""
+    """stages before the first position, which only records use"""
 
     def __init__(self, size: int = 19, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> None:
         self._rules = rules
@@ -84,7 +83,7 @@ class Game:
 
     @property
     def to_move(self) -> int:
-        """The colour to move; after a move, the opponent of the colour that played it."""
+        """The colour to move; after a move the opponent of its colour."""
         return int(self.position.meta[META_TO_MOVE])
 
     @property
@@ -94,7 +93,7 @@ class Game:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last two moves were passes (one that took the button does not count)."""
+        """Whether the last two moves were passes (a pass that took the button does not count)."""
         return int(self.position.meta[META_PASSES]) >= 2
 
     def moves(self) -> list[tuple[int, int]]:
@@ -140,24 +139,23 @@ class Game:
         self.position.rules[RULE_KOMI_X2] = self._half_points
 
     def set_rules(self, rules: Rules) -> None:
-        """Put the game under other rules, as if it had been played under them from its start."""
+        """Change the rules, and replay the game under them."""
         self._rules = rules
         apply_rules(self._first, rules, self.komi)
         self._replay(self.n_moves)
 
     def is_legal(self, color: int, point: int) -> bool:
-        """Whether a move is legal under the rules in force, superko included; a pass always is."""
+        """Whether a move is legal under the game's rules, superko included; a pass always is."""
         return point == PASS or (self._is_empty(point) and bool(is_legal_move(self.position, point, color)))
 
     def play(self, color: int, point: int) -> None:
         """Play a move of either colour, also out of turn.
 
-        Repetition and suicide of several stones are accepted: the client's own rules may allow them, and it would go on
-        without us.
+        Repetition and suicide of several stones are accepted, since the client's rules may allow them.
 
         Raises:
-            ValueError: "illegal move": the point is occupied or not on the board, or one stone alone would take its own
-                last liberty, which no rules allow.
+            ValueError: "illegal move": the point is occupied or not on the board, or the move is a suicide of a single
+                stone, which no rules allow.
         """
         if color not in (BLACK, WHITE) or not (point == PASS or self._is_empty(point)):
             raise ValueError("illegal move")
@@ -181,13 +179,13 @@ class Game:
         self, black: Iterable[int], white: Iterable[int], to_move: int, captured: tuple[int, int] = (0, 0),
         earlier: Sequence[Stage] = (),
     ) -> None:  # fmt: skip
-        """Begin the game anew from a position; its moves are forgotten, stones of Black alone are a handicap.
+        """Start the game from a position, without moves; stones of Black alone are a handicap.
 
         Args:
-            captured: stones of Black's and of White's that were taken off before.
-            earlier: how it came to that.
+            captured: number of Black's and of White's stones captured before.
+            earlier: stages of the game before this position.
         Raises:
-            ValueError: a point is named twice or off the board, or a chain has no liberty; the game stays as it is.
+            ValueError: a point is named twice or off the board, or a chain has no liberty; the game is not changed.
         """
         position = new_position(self.size)
         stones = [(int(point), BLACK) for point in black] + [(int(point), WHITE) for point in white]
@@ -198,7 +196,7 @@ class Game:
                 raise ValueError("setup: a point is not on the board")
             if position.board.color[point] == EMPTY:
                 play(position.board, point, color)
-        # Where all chains have a liberty in the end no stone is ever without one before, so none is captured.
+        # If all chains have a liberty in the end, none lacks one while stones are added, so no stone is captured.
         if any(position.board.color[point] != color for point, color in stones):
             raise ValueError("setup: a chain has no liberty")
         position.board.meta[META_CAPTURED_BLACK], position.board.meta[META_CAPTURED_WHITE] = captured
@@ -206,7 +204,7 @@ class Game:
         self.earlier = earlier
 
     def fixed_handicap(self, count: int) -> list[int]:
-        """Place handicap stones on the points GTP 2 fixes for them; White is to move.
+        """Place handicap stones on GTP 2's fixed points; White is to move.
 
         Returns:
             list[int]: the points, in the order of the specification.
@@ -218,10 +216,10 @@ class Game:
         return points
 
     def place_free_handicap(self, count: int) -> list[int]:
-        """Place handicap stones where we like; White is to move.
+        """Place handicap stones on points of the engine's choice; White is to move.
 
         Returns:
-            list[int]: exactly ``count`` points: the fixed ones as far as they go, then others far from all stones.
+            list[int]: ``count`` points, see :func:`engine.go.handicap.free_handicap_points`.
         Raises:
             ValueError: "board not empty", or "invalid number of stones".
         """
@@ -230,7 +228,7 @@ class Game:
         return points
 
     def set_free_handicap(self, points: Iterable[int]) -> None:
-        """Place handicap stones where the client says; White is to move.
+        """Place handicap stones on points of the client's choice; White is to move.
 
         Raises:
             ValueError: "board not empty", or "bad vertex list": fewer than two points, a point twice, no point free.
@@ -240,7 +238,7 @@ class Game:
         self._place_handicap(stones)
 
     def _place_handicap(self, points: list[int]) -> None:
-        """Begin anew with these stones of Black's."""
+        """Start the game with stones of Black."""
         if self.n_moves or self.position.board.meta[META_N_EMPTY] < self.size**2:
             raise ValueError("board not empty")
         position = new_position(self.size)
@@ -249,7 +247,7 @@ class Game:
         self._begin(position, WHITE)
 
     def _begin(self, position: Position, to_move: int) -> None:
-        """Make the stones of a position the start of the game, under the rules in force."""
+        """Start the game from the stones of a position, under the game's rules."""
         begin(position, to_move)
         apply_rules(position, self._rules, self.komi)
         self.position = position
@@ -257,7 +255,7 @@ class Game:
         self.earlier = ()
 
     def _replay(self, count: int) -> None:
-        """Make the position after the first ``count`` moves."""
+        """Set the position after the first ``count`` moves."""
         played = self.position
         self.position = with_capacity(self._first, len(played.moves))
         _play_moves(self.position, played.moves, played.colors, count)

@@ -1,6 +1,4 @@
-"""Where things are on a board, and what they are called.
-
-Four names for one place, and the only conversions between them:
+"""Coordinates: the four representations of a point, and all conversions between them.
 
 * *point*: int index into the padded arrays of :mod:`engine.go.board`; ``PASS`` is 0, which is a border cell;
 * *vertex*: GTP text, ``D4`` or ``pass``; columns skip I, rows count from the bottom (GTP 2, section 2.11);
@@ -12,7 +10,7 @@ A padded row holds ``size + 1`` cells: one border cell on the left, which also c
 
 import numpy as np
 
-from engine.go.points import (  # noqa: F401 - points has what needs no kernels, and most files need both
+from engine.go.points import (  # noqa: F401 - exported too, since most files need names of both modules
     BLACK,
     BORDER,
     COLUMNS,
@@ -33,7 +31,7 @@ MAX_CELLS = (MAX_SIZE + 1) * (MAX_SIZE + 2) + 1
 
 @kernel
 def cell_count(size):
-    """Cells of the padded array: a border row above and below, one border cell a row, one for the last diagonal."""
+    """Cells of the padded array: rows with one border cell each, a border row above and below, one last border cell."""
     return (size + 1) * (size + 2) + 1
 
 
@@ -75,6 +73,6 @@ def to_sgf(point: int, size: int) -> str:
 
 ZOBRIST_SEED = np.uint64(0x6B65696D61)
 ZOBRIST = mixed(np.arange(4 * MAX_CELLS, dtype=np.uint64) * GOLDEN + ZOBRIST_SEED).reshape(4, MAX_CELLS)
-"""uint64[4, MAX_CELLS]: fixed random words, the same on every machine. Rows BLACK and WHITE belong to stones by point;
-row 0 holds words for other purposes (index 1, 2: colour to move). Source: A. Zobrist, "A new hashing method with
+"""uint64[4, MAX_CELLS]: fixed random words, the same on every machine. Rows BLACK and WHITE are indexed by a stone's
+point; indices BLACK and WHITE of row 0 are words for the colour to move. Source: A. Zobrist, "A new hashing method with
 application for game playing" (1970)."""

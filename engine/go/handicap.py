@@ -1,4 +1,4 @@
-"""Where handicap stones stand, fixed, free and as the client says; without numpy and Numba.
+"""Points of handicap stones (fixed, free, or given by the client) and star points; without numpy and Numba.
 
 Source: GTP version 2, draft 2, section 4.1.
 """
@@ -9,9 +9,9 @@ from engine.go.points import is_on_board, padded
 
 
 def handicap_places(size: int) -> list[tuple[int, int]]:
-    """Row and column, from the top left and from 0, of the points of the fixed handicap: corners, sides, the centre.
+    """Row and column, from the top left and from 0, of the points of the fixed handicap, in GTP 2's order.
 
-    Even boards and 7x7 have corners alone, boards below that nothing. In the order of GTP 2 (section 4.1.1).
+    These are corners, sides and centre; even sizes and 7x7 have corners alone, smaller boards none (section 4.1.1).
     """
     if size < 7:
         return []
@@ -23,16 +23,17 @@ def handicap_places(size: int) -> list[tuple[int, int]]:
     return [*corners, (middle, high), (middle, low), (low, middle), (high, middle), (middle, middle)]
 
 
-def most_fixed_handicap(size: int) -> int:
-    """Most stones of the fixed handicap on a board (GTP 2, section 4.1.1); 0 where there is none."""
-    return len(handicap_places(size))
+def star_points(size: int) -> list[tuple[int, int]]:
+    """Row and column of the star points: the handicap places, below 13x13 without those in the middle of the sides."""
+    places = handicap_places(size)
+    return places if size >= 13 else places[:4] + places[8:]
 
 
 def fixed_handicap_points(size: int, count: int) -> list[int]:
     """Points of the fixed handicap, in the order of GTP 2 (section 4.1.1).
 
     Raises:
-        ValueError: "invalid number of stones" for this size.
+        ValueError: "invalid number of stones": no fixed handicap of this number on this board.
     """
     places = handicap_places(size)
     if not 2 <= count <= len(places):
@@ -42,14 +43,14 @@ def fixed_handicap_points(size: int, count: int) -> list[int]:
 
 
 def free_handicap_points(size: int, count: int) -> list[int]:
-    """Any number of handicap points: the fixed ones as far as they go, then one by one the farthest from all others.
+    """Points of a free handicap: first the fixed ones, then one by one the point farthest from all others.
 
     Raises:
         ValueError: "invalid number of stones": fewer than two, or no point left free.
     """
     if not 2 <= count < size * size:
         raise ValueError("invalid number of stones")
-    most = min(count, most_fixed_handicap(size))
+    most = min(count, len(handicap_places(size)))
     points = fixed_handicap_points(size, most) if most else []
     all_points = (padded(row, column, size) for row in range(size) for column in range(size))
     open_points = [point for point in all_points if point not in points]
@@ -62,7 +63,7 @@ def free_handicap_points(size: int, count: int) -> list[int]:
 
 
 def check_free_handicap(points: Sequence[int], size: int) -> None:
-    """Refuse points where no handicap stones can stand.
+    """Check the points of a free handicap given by a client.
 
     Raises:
         ValueError: "bad vertex list": fewer than two points, a point twice or off the board, no point left free.
@@ -73,7 +74,7 @@ def check_free_handicap(points: Sequence[int], size: int) -> None:
 
 
 def _handicap_merit(point: int, stones: list[tuple[int, int]], size: int) -> tuple[int, int, int]:
-    """Larger is better: not below the line of the fixed points, then far from other stones, then near the centre."""
+    """Sort key, larger is better: height up to the fixed points' line, then distance to stones, then centrality."""
     row, column = divmod(point, size + 1)
     line = 4 if size >= 13 else 3 if size >= 7 else 2
     height = min(row, column, size + 1 - row, size + 1 - column)

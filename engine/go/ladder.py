@@ -1,31 +1,31 @@
-"""Ladders: chains that are captured, or get away, by atari after atari.
+"""Ladders: chains that are captured, or escape, by a sequence of ataris.
 
-AlphaGo's ladder planes leave the definition open, so this is ours. The *hunter* wants to capture the *prey*, a chain
-of the *runner*. Whenever the hunter is to move, a prey of one liberty is captured, a prey of three or more has
-escaped, and a prey of two must be put into atari on either of its liberties. The runner, always in atari, may extend
-at the prey's last liberty or capture any hunter's chain in atari that touches the prey. All of these are tried: a
-ladder *works* if the hunter captures whatever the runner tries. So ladder makers and breakers, second escape lines,
-snapbacks and stones that are captured on the way all count; a net, which needs a quiet move, does not.
+AlphaGo's paper does not define its ladder planes, so this is our definition. The *hunter* wants to capture the *prey*,
+a chain of the *runner*. When the hunter is to move, a prey of one liberty is captured, a prey of three or more has
+escaped, and a prey of two must be put into atari on one of its liberties. The runner, always in atari, may extend at
+the prey's last liberty or capture a hunter's chain in atari that touches the prey. All of these moves are searched: a
+ladder *works* if the hunter captures against every defence. So ladder makers and breakers, several escape lines,
+snapbacks and captured stones count; a net, which needs a quiet move, does not.
 
-Ko: the runner is taken to win every ko, so the hunter never captures into one, neither on the way nor at the end. A
-ladder that works thus needs no ko threat. Suicide is never played.
+Ko: the runner is assumed to win every ko, so the hunter never captures into one, neither on the way nor at the end.
+Thus a ladder that works needs no ko threat. Suicide is never played.
 
 * A *ladder capture* is a legal move on a liberty of an opponent's chain of exactly two liberties, after which the
   ladder works.
 * A *ladder escape* is a legal move for an own chain in atari, on its liberty or capturing a chain that touches it,
   after which no ladder works against the chain.
 
-A read stops unfinished after ``READ_NODES`` moves, and what is unfinished is neither capture nor escape.
+A read stops unfinished after ``READ_NODES`` moves; its move is then neither a capture nor an escape.
 
-KataGo's definition (:mod:`engine.features.katago`) shares :func:`search_ladder` and differs at its edges. For KataGo
+KataGo's definition (:mod:`engine.features.katago`) uses :func:`search_ladder` too, with three differences. For KataGo
 
-* a prey in atari on the hunter's turn is captured; for us a lone stone must be captured without a ko;
-* a prey whose two liberties are both kos that the hunter can take, and whose connections gain nothing, is captured
+* a prey in atari on the hunter's turn is captured; for us a single stone must be captured without a ko;
+* a prey whose two liberties are both kos that the hunter can take, and whose connections gain no liberty, is captured
   (:func:`_dies_by_two_kos`);
-* the hunter does not play where a ko was just taken, also where that would capture more than the ko stone.
+* the hunter does not play where a ko was just taken, even if that would capture more than the ko stone.
 
-Most ladders are a line of forced moves, so moves are played on one board in place, and a copy is kept only where a side
-has a second choice. Start at :func:`ladder_planes`, then :func:`_read` and :func:`search_ladder`.
+Most ladders are a sequence of forced moves, so moves are played on one board in place, and the board is copied only
+where a side has a second choice. Start at :func:`ladder_planes`, then :func:`_read` and :func:`search_ladder`.
 """
 
 from typing import Annotated, NamedTuple
@@ -49,18 +49,18 @@ from engine.system.arrays import allocate, append_once, copy_items, fill_items
 from engine.system.jit import inlined_kernel, kernel
 
 READ_NODES = 400
-"""Most moves tried for one read; a ladder across 19x19 takes 58."""
+"""Most moves of one read; a ladder across 19x19 takes 58"""
 POSITION_NODES = 2000
-"""Most moves tried for all reads of one position."""
+"""Most moves of all reads of one position"""
 
 
 @inlined_kernel
 def _read(board, scratch, point, prey, color):
-    """Whether a move is legal and wins a ladder: captures the prey if it is the opponent's, saves it if it is own.
+    """Whether a move is legal and a ladder capture of an opponent's prey, or a ladder escape of an own prey.
 
     Args:
-        prey: a stone of a chain. An own one is in atari, and the move saves it for now; an opponent's one has two
-            liberties, and the move is on one of them.
+        point: a move on one of an opponent's prey's two liberties, or one that takes an own prey out of atari.
+        prey: a stone of the prey.
     """
     left = min(READ_NODES, scratch.nodes_left[0])
     if left == 0 or not is_legal(board, point, color, False):
@@ -79,15 +79,15 @@ def _read(board, scratch, point, prey, color):
 def ladder_planes(board, color, scratch, capture_out, escape_out):
     """Mark every ladder capture and ladder escape of the side to move.
 
-    Chains of three liberties or more cost nothing, and all reads together try at most ``POSITION_NODES`` moves:
-    8 us on average over positions of real 19x19 games, 23 us at the 95th percentile, 110 us at worst of 300.
+    Chains of three or more liberties are skipped, and all reads together play at most ``POSITION_NODES`` moves: 8 us on
+    average over positions of real 19x19 games, 23 us at the 95th percentile, 110 us at the worst of 300.
 
     Args:
         board: only read.
         color: BLACK or WHITE, the side to move.
-        scratch: :class:`engine.go.ladder.LadderScratch` of this board size, the caller's own.
-        capture_out: uint8[N*N], policy order, overwritten: 1 where a move is a ladder capture.
-        escape_out: uint8[N*N], overwritten: 1 where a move is a ladder escape.
+        scratch: :class:`engine.go.ladder.LadderScratch` of this board size, overwritten.
+        capture_out: uint8[N*N] in policy order, overwritten: 1 = a ladder capture.
+        escape_out: uint8[N*N] in policy order, overwritten: 1 = a ladder escape.
     """
     cells, head, libs = board.color, board.head, board.libs
     size, stride = board.meta[META_SIZE], board.meta[META_STRIDE]
@@ -113,38 +113,38 @@ def ladder_planes(board, color, scratch, capture_out, escape_out):
 
 
 FRAMES = 64
-"""Most second choices open at a time; for KataGo's definition, whose reads are longer, KATAGO_FRAMES."""
+"""Most open second choices; KATAGO_FRAMES for KataGo's definition, whose reads are longer"""
 KATAGO_FRAMES = 512
 MOST_PENDING = 4096
-"""Most moves waiting in the open frames."""
+"""Most moves waiting in open frames"""
 SAVED_TRIED, SAVED_ROOT = KATAGO_FRAMES, KATAGO_FRAMES + 1
-"""Rows of ``LadderScratch.saved`` that belong to no frame: a board while a move is tried, a board to come back to"""
+"""Rows of ``LadderScratch.saved`` after those of frames: the board before a trial move, and a caller's board"""
 
 ESCAPED, CAPTURED, UNFINISHED = range(3)
-"""Verdicts of a read."""
+"""Verdicts of a read"""
 
 
 class LadderScratch(NamedTuple):
     """Working memory for reads on boards of one size; one per thread."""
 
     board: Board
-    """the position being read"""
+    """the board on which moves are played"""
     saved: Annotated[np.ndarray, "uint64[KATAGO_FRAMES + 2, words]"]
     """board memory before each open choice; then SAVED_TRIED, SAVED_ROOT"""
     hunts: Annotated[np.ndarray, "uint8[KATAGO_FRAMES]"]
-    """1 if the choice is the hunter's"""
+    """1 = the choice is the hunter's"""
     first: Annotated[np.ndarray, "int16[KATAGO_FRAMES]"]
-    """where the frame's moves not tried yet begin in ``pending``"""
+    """start of the frame's untried moves in ``pending``"""
     end: Annotated[np.ndarray, "int16[KATAGO_FRAMES]"]
-    """where they end"""
+    """end of the frame's untried moves in ``pending``"""
     pending: Annotated[np.ndarray, "int16[MOST_PENDING]"]
     """moves of all open frames"""
     candidates: Annotated[np.ndarray, "int16[MOST_PENDING]"]
     """first moves to read for one chain"""
     capture: Annotated[np.ndarray, "int16[1]"]
-    """any one capture, to know whether there is one"""
+    """any capture, for a test whether there is one"""
     nodes_left: Annotated[np.ndarray, "int64[1]"]
-    """moves that may still be tried, 0 or more"""
+    """number of moves that may still be played, 0 or more"""
 
 
 def new_ladder_scratch(size: int) -> LadderScratch:
@@ -155,7 +155,7 @@ def new_ladder_scratch(size: int) -> LadderScratch:
 
 @kernel
 def _two_liberties(board, chain):
-    """The liberties of a chain that has two."""
+    """The two liberties of a chain."""
     stride = board.meta[META_STRIDE]
     stone = np.int64(chain)
     while True:
@@ -167,10 +167,10 @@ def _two_liberties(board, chain):
 
 @kernel
 def room(board, point, taken, color):
-    """Liberties, at least and counted up to 3, of a chain extended to ``point`` once the hunter stands on ``taken``.
+    """Lower bound, at most 3, of the liberties of a chain extended to ``point`` after the hunter's move on ``taken``.
 
     Args:
-        taken: int, a point, or PASS where the hunter does not move before.
+        taken: int, a point, or PASS if the hunter does not move before.
         color: BLACK or WHITE, the chain's.
     """
     stride = board.meta[META_STRIDE]
@@ -186,13 +186,13 @@ def room(board, point, taken, color):
 
 @kernel
 def push_defences(board, prey, pending, start):
-    """List the runner's moves for a prey in atari. The extension comes last, where it is taken first.
+    """List the runner's moves for a prey in atari. The extension comes last, so it is tried first.
 
     Args:
         prey: int, a stone of the chain.
-        pending: int16[MOST_PENDING], written from ``start`` on; what does not fit is left out.
+        pending: int16[MOST_PENDING]: moves are written from ``start`` on, as far as they fit.
     Returns:
-        int: where the list ends.
+        int: end of the list.
     """
     chain = np.int64(board.head[prey])
     end = list_captures(board, chain, pending, start, start)
@@ -204,17 +204,17 @@ def push_defences(board, prey, pending, start):
 
 @kernel
 def push_ataris(board, prey, banned, pending, start):
-    """List the ataris worth trying on a prey of two liberties.
+    """List the hunter's ataris on a prey of two liberties.
 
-    An atari is left out if the extension on the other liberty surely has three. The narrower one comes last, where
-    it is taken first.
+    An atari is left out if the extension on the other liberty surely has three. The atari that leaves fewer liberties
+    comes last, so it is tried first.
 
     Args:
         prey: int, a stone of the chain.
-        banned: int, a point where the hunter may not play, or PASS.
+        banned: int, a point where the hunter must not play, or PASS.
         pending, start: as for :func:`push_defences`.
     Returns:
-        int: where the list ends.
+        int: end of the list.
     """
     chain = board.head[prey]
     color = board.color[prey]
@@ -224,7 +224,7 @@ def push_ataris(board, prey, banned, pending, start):
     if room_two > room_one:
         one, two = two, one
         room_one, room_two = room_two, room_one
-    # Now the atari on ``one`` leaves the runner the smaller room, at ``two``.
+    # Now the atari on ``one`` leaves the runner fewer liberties, at ``two``.
     end = start
     if room_one < 3 and end < MOST_PENDING and two != banned and stones_lost_by_suicide(board, two, 3 - color) == 0:
         pending[end] = two
@@ -237,7 +237,7 @@ def push_ataris(board, prey, banned, pending, start):
 
 @kernel
 def _is_ko_to_take(board, point, hunter):
-    """Whether a hunter's move on an empty point takes a ko: all around is the runner's, and one lone stone in atari."""
+    """Whether a hunter's move takes a ko: all neighbours are the runner's, one of them in atari and a single stone."""
     stride = board.meta[META_STRIDE]
     lone = PASS
     for beside in (point - stride, point - 1, point + 1, point + stride):
@@ -253,10 +253,10 @@ def _is_ko_to_take(board, point, hunter):
 
 @kernel
 def _connects_to(board, point, color, spare):
-    """Liberties of the chain that a move makes.
+    """Liberties of a move's chain after the move; the board is restored.
 
     Args:
-        spare: uint64[words]: where the board is kept meanwhile.
+        spare: uint64[words], overwritten: memory for the board meanwhile.
     """
     copy_items(spare, board.buffer, len(spare))
     play(board, point, color)
@@ -267,8 +267,8 @@ def _connects_to(board, point, color, spare):
 
 @kernel
 def _dies_by_two_kos(board, prey, scratch):
-    """KataGo's double ko: both liberties of the prey are kos the hunter can take, neither connection leaves the runner
-    with three liberties, and no hunter's chain that touches the prey is in atari."""
+    """KataGo's double ko: both liberties of the prey are kos that the hunter can take, neither connection gives the
+    runner three liberties, and no hunter's chain that touches the prey is in atari."""
     chain, runner = np.int64(board.head[prey]), board.color[prey]
     one, two = _two_liberties(board, chain)
     if not _is_ko_to_take(board, one, 3 - runner) or not _is_ko_to_take(board, two, 3 - runner):
@@ -281,25 +281,25 @@ def _dies_by_two_kos(board, prey, scratch):
 
 @kernel
 def search_ladder(scratch, first, prey, hunts, nodes, katagos):
-    """Play a ladder out on the scratch board.
+    """Search a ladder depth-first on the scratch board.
 
-    1. Play the move chosen last.
-    2. Find a verdict on the position, or write down the moves of the side to move.
-    3. With a verdict, close the frames it decides and return to the first one that it does not.
-    4. Choose the last move written; if others remain, open a frame to come back to. A frame is closed when its last
-       move is taken, since that move's verdict is then the frame's own.
+    1. Play the last chosen move.
+    2. Find a verdict on the position, or list the moves of the side to move.
+    3. With a verdict, close the frames that it decides and return to the first one that it does not.
+    4. Choose the last listed move; if others remain, open a frame for them. A frame is closed when its last move is
+       chosen, since the verdict on that move is then the frame's own.
 
     Args:
-        scratch: its board holds the position, and is of no use afterwards.
-        first: the first move, which is legal; it saves the prey for now or puts it into atari. A pass of the hunter's
-            leaves it in atari.
+        scratch: its board is the position, and is overwritten.
+        first: the first move, which is legal and takes the prey out of atari or puts it into atari; a pass of the
+            hunter leaves it in atari.
         prey: a stone of the chain.
         hunts: whether the first move is the hunter's.
-        nodes: moves that may be tried, more than 0.
+        nodes: most moves to play, more than 0.
         katagos: True for KataGo's definition, by which the first move is the hunter's; None for ours. Numba compiles
-            one function a type, so neither definition pays for the branches of the other.
+            one function for each type, so neither definition pays for the branches of the other.
     Returns:
-        tuple: ESCAPED, CAPTURED or UNFINISHED; moves left.
+        tuple: ESCAPED, CAPTURED or UNFINISHED; number of moves left.
     """
     now, pending = scratch.board, scratch.pending
     runner = now.color[prey]
@@ -332,7 +332,7 @@ def search_ladder(scratch, first, prey, hunts, nodes, katagos):
         elif hunts and (katagos is not None or now.stones[now.head[prey]] > 1):
             verdict = CAPTURED
         elif hunts:
-            pending[top] = now.lib_sum[now.head[prey]]  # a lone stone may be captured into a ko: play on and see
+            pending[top] = now.lib_sum[now.head[prey]]  # play the capture: of a single stone it may be a ko
             end = top + 1
         else:
             end = push_defences(now, prey, pending, top)

@@ -1,12 +1,12 @@
-"""Chains that live whatever happens: Benson's algorithm.
+"""Unconditionally alive chains: Benson's algorithm.
 
-A chain is *pass-alive* if its opponent cannot capture it even when its owner always passes. Regions here are the
-connected points not held by the owner, the opponent's stones included. A region is *vital* to a chain if each of its
-empty points is a liberty of the chain. Chains with fewer than two vital regions, and regions that touch a chain given
-up, are given up one after another until nothing changes.
+A chain is *pass-alive* if its opponent cannot capture it even if its owner always passes. Regions here are maximal sets
+of connected points without the owner's stones, but with the opponent's. A region is *vital* to a chain if each of its
+empty points is a liberty of the chain. Chains with fewer than two vital regions, and regions that touch a removed
+chain, are removed repeatedly until nothing changes; the remaining chains are pass-alive.
 
-Where suicide of several stones is legal, an opponent may clear a region of his own stones and so gain room in it. So
-there a region is vital only if each of its points, not only each empty one, touches the chain.
+If suicide of several stones is legal, the opponent may empty a region of his own stones and so gain room in it. Then a
+region is vital only if each of its points, not only each empty one, touches the chain.
 
 Source: David B. Benson, "Life in the game of Go", Information Sciences 10 (1976).
 """
@@ -25,29 +25,29 @@ class LifeScratch(NamedTuple):
     """Working memory for boards of one size; one per thread. L = ``cell_count(size)``."""
 
     region: Annotated[np.ndarray, "int16[L]"]
-    """number of the region a point belongs to, from 1; 0 = not yet visited, or the owner's stone"""
+    """number of a point's region, from 1; 0 = not visited yet, or the owner's stone"""
     stack: Annotated[np.ndarray, "int16[L]"]
     """points of the region being walked"""
     touched: Annotated[np.ndarray, "int16[L]"]
-    """by chain: the latest region seen to touch it, 0 = none"""
+    """by chain: number of the latest region found to touch it, 0 = none"""
     shared: Annotated[np.ndarray, "int16[L]"]
-    """by chain: empty points of that region which are its liberties; with suicide, points that touch it"""
+    """by chain: number of that region's empty points (with suicide, points) that touch the chain"""
     vital: Annotated[np.ndarray, "int16[L]"]
-    """by chain: its vital regions still standing"""
+    """by chain: number of vital regions that are not removed"""
     chain_lives: Annotated[np.ndarray, "uint8[L]"]
-    """by chain: 1 = not given up"""
+    """by chain: 1 = not removed"""
     region_lives: Annotated[np.ndarray, "uint8[L]"]
-    """by region: 1 = not given up"""
+    """by region: 1 = not removed"""
     proves: Annotated[np.ndarray, "uint8[L]"]
     """by region: 1 = vital to a living chain"""
     inner: Annotated[np.ndarray, "uint8[L]"]
     """by region: points that touch no stone of the owner, counted up to 2"""
     holds: Annotated[np.ndarray, "uint8[L]"]
-    """by region: 1 = stones of the opponent are in it"""
+    """by region: 1 = it contains stones of the opponent"""
     pair_chain: Annotated[np.ndarray, "int16[4 * L]"]
     """chain of each pair of a chain and a region that touch"""
     pair_region: Annotated[np.ndarray, "int16[4 * L]"]
-    """its region"""
+    """region of each pair"""
     pair_vital: Annotated[np.ndarray, "int16[4 * L]"]
     """1 = the region is vital to the chain"""
 
@@ -58,7 +58,7 @@ def new_life_scratch(size: int) -> LifeScratch:
 
 
 def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False) -> None:
-    """Mark what one colour holds for certain.
+    """Mark a colour's pass-alive chains and their eyes.
 
     Args:
         color: BLACK or WHITE.
@@ -71,12 +71,12 @@ def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False)
 
 @kernel
 def find_life(board, color, suicide, scratch):
-    """Number the regions of a colour and find out which of its chains and regions live.
+    """Benson's algorithm: number the regions of a colour, remove chains and regions.
 
     Args:
         suicide: bool, whether suicide of several stones is legal.
-        scratch: :class:`LifeScratch` of this board size, overwritten; afterwards ``region``, ``chain_lives``,
-            ``region_lives``, ``inner`` and ``holds`` tell of chains and regions.
+        scratch: :class:`LifeScratch` of this board size, overwritten; ``region``, ``chain_lives``, ``region_lives``,
+            ``inner`` and ``holds`` are the result.
     Returns:
         int: number of valid pairs.
     """
@@ -172,7 +172,7 @@ def _walk_region(board, color, suicide, scratch, start, region, pairs):
 
 @kernel
 def _give_up(scratch, pairs):
-    """Strike chains with fewer than two vital regions and regions beside struck chains, until nothing changes."""
+    """Remove chains with fewer than two vital regions and regions beside removed chains, until nothing changes."""
     chain_lives, region_lives, vital = scratch.chain_lives, scratch.region_lives, scratch.vital
     pair_chain, pair_region, pair_vital = scratch.pair_chain, scratch.pair_region, scratch.pair_vital
     changed = True

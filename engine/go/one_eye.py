@@ -1,15 +1,15 @@
-"""Groups with one eye that nothing can save: dead whoever moves first, which rollouts and small networks misread.
+"""Dead groups with one eye: dead whoever moves first, but misjudged by rollouts and small networks.
 
-A group is *lost* here if all its liberties lie in one region of one point, two, or the square of four, which makes one
-eye even where its owner plays first, and if every chain around it is *sturdy*, so that it cannot be taken instead.
-Larger regions are left to estimates, as are all that a first move would make into two eyes. Groups, regions and eyes
+A group is *lost* here if (1) all its liberties are in one region of one point, two points or the square of four, which
+is one eye even if its owner plays first, and (2) every chain around it is *sturdy*, so that it cannot be captured
+instead. Larger regions, and all that a move would make into two eyes, are left to estimates. Groups, regions and eyes
 are those of :mod:`engine.go.scoring`. Start at :func:`lost_points`.
 
-A chain is sturdy if it has two liberties and itself touches regions worth two eyes, around which all chains are sturdy:
-Benson's iteration (:mod:`engine.go.life`) with eyes in place of his vital regions, so no eye is false. A stone that the
-opponent plays into such an eye is answered within it, and every chain around it keeps a liberty in another. A region
-between several chains is one eye, however it is shaped, for a move in it may part them; it is two only from ``ROOMY``
-points on, where its owner is taken to have room to connect, as people agree who leave it so.
+A chain is sturdy if it has two liberties and itself touches regions worth two eyes around which all chains are sturdy.
+This is Benson's iteration (:mod:`engine.go.life`) with eyes in place of his vital regions, so no eye is false: a stone
+of the opponent in such an eye is answered within it, and every chain around it keeps a liberty in another eye. A region
+between several chains is one eye of any shape, since a move in it may separate them; from ``ROOMY`` points on it is
+two, assuming that its owner has room to connect.
 
 Source of the iteration: D. B. Benson, "Life in the Game of Go", Information Sciences 10 (1976).
 """
@@ -27,17 +27,17 @@ ROOMY = 8
 
 
 def lost_points(board: Board) -> NDArray[np.int8]:
-    """Stones and eyes of the groups that one eye does not save.
+    """Stones and eyes of lost groups.
 
     Args:
-        board: the stones that are surely dead taken off; its stones stay as they are.
+        board: without stones that are surely dead; its stones are not changed.
     Returns:
         int8[N*N] in policy order: 1 = a lost group of White's, so Black's point; -1 = one of Black's; 0 = neither.
     """
     size = int(board.meta[META_SIZE])
     owner = np.zeros(size * size, np.int8)
     if not {BLACK, WHITE} <= set(board.color.tolist()):
-        return owner  # What nothing surrounds is not lost.
+        return owner  # Groups without opponent's stones around them are not lost.
     cells = len(board.color)
     _mark_lost(board, np.zeros(cells, np.uint8), np.zeros(cells, np.uint8), np.zeros((2, cells), np.int64), owner)
     return owner
@@ -48,8 +48,8 @@ def _mark_lost(board, lost, sturdy, marks, owner):
     """:func:`lost_points` in the caller's memory.
 
     Args:
-        lost: uint8[L] of zeros: by the root of a group.
-        sturdy: uint8[L] of zeros: by the first stone of a chain.
+        lost: uint8[L] of zeros, overwritten: 1 at the root of a lost group.
+        sturdy: uint8[L] of zeros, overwritten: 1 at the head of a sturdy chain.
         marks: int64[2, L] of zeros, overwritten.
         owner: int8[size * size], overwritten.
     """
@@ -76,7 +76,7 @@ def _mark_lost(board, lost, sturdy, marks, owner):
 
 @kernel
 def _has_one_eye_at_most(board, root):
-    """Whether a root's group touches no dame and has one region, which makes one eye whoever plays there first."""
+    """Whether a root's group touches no dame and has a single region, which is one eye whoever plays there first."""
     state = board.lib_sum[root]
     if state & TOUCHES not in (BLACK, WHITE) or state & DAME != 0 or state // EYE != 1:
         return False
@@ -104,7 +104,7 @@ def _is_held(board, chain, sturdy):
 
 @kernel
 def _group_root(board, chain):
-    """The root of the chain's group, as :func:`engine.go.scoring.join_groups` left it; 0 for a chain that touches dame
+    """Root of a chain's group, as set by :func:`engine.go.scoring.join_groups`; 0 for a chain that touches dame
     alone."""
     stride = board.meta[META_STRIDE]
     stone = chain
@@ -123,9 +123,9 @@ def _mark_sturdy(board, sturdy, eyes, seen):
     """Mark the sturdy chains of both colours; regions are not joined yet.
 
     Args:
-        sturdy: uint8[L] of zeros, by the first stone of a chain.
-        eyes: int64[L], overwritten: what a region is worth to each chain around it, by its root.
-        seen: int64[L] of zeros, overwritten: the latest count that a region is part of.
+        sturdy: uint8[L] of zeros, overwritten: 1 at the head of a sturdy chain.
+        eyes: int64[L], overwritten: by a region's root, its eyes for each chain around it.
+        seen: int64[L] of zeros, overwritten: by a region's root, the number of the latest count that included it.
     """
     size, counts, changed = board.meta[META_SIZE], 0, True
     for index in range(size * size):
@@ -153,7 +153,7 @@ def _mark_sturdy(board, sturdy, eyes, seen):
 
 @kernel
 def _count_eyes(board, chain, eyes, seen, count, spoils):
-    """The eyes that a chain itself touches; ``spoils``: they are worth nothing from now on."""
+    """Number of eyes that a chain itself touches; if ``spoils`` they are set to 0 for all chains."""
     stride, stone, found = board.meta[META_STRIDE], chain, 0
     for _ in range(board.stones[chain]):
         for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
@@ -170,7 +170,7 @@ def _count_eyes(board, chain, eyes, seen, count, spoils):
 
 @kernel
 def _eyes_around(board, root):
-    """What a region is worth to the chains around it."""
+    """Eyes of a region for the chains around it."""
     stride, count, first, parted, point = board.meta[META_STRIDE], 0, 0, False, root
     if board.lib_sum[root] & TOUCHES not in (BLACK, WHITE):
         return 0

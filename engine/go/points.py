@@ -1,6 +1,6 @@
-"""Points, colours and vertices, which need neither numpy nor Numba: they can be read while those are being imported.
+"""Points, colours and vertices in plain Python, usable before numpy and Numba are imported.
 
-What they are, :mod:`engine.go.geometry` says, which has them under the same names for all that needs its kernels too.
+:mod:`engine.go.geometry`, which adds kernels, documents them and exports the same names.
 """
 
 MIN_SIZE = 2
@@ -22,7 +22,7 @@ def from_vertex(text: str, size: int) -> int:
     """Point of a GTP vertex, either case.
 
     Raises:
-        ValueError: the text is no vertex of this board; the message names both.
+        ValueError: the text is not a vertex of this board; the message names both.
     """
     word = text.strip().upper()
     if word == "PASS":
@@ -35,17 +35,17 @@ def from_vertex(text: str, size: int) -> int:
         if 0 <= row < size and column < size:
             return padded(row, column, size)
     if is_row and word[0] == "I":
-        raise ValueError(f"{text!r} is no vertex: there is no column I, J follows H")
-    raise ValueError(f"{text!r} is no vertex of a {size}x{size} board")
+        raise ValueError(f"{text!r} is not a vertex: columns skip I")
+    raise ValueError(f"{text!r} is not a vertex of a {size}x{size} board")
 
 
 def padded(row: int, column: int, size: int) -> int:
-    """Point of a row and column, from the top left and from 0: ``point_at`` of :mod:`engine.go.geometry` in Python."""
+    """Point of a row and column from the top left, both from 0; the Python form of ``geometry.point_at``."""
     return (row + 1) * (size + 1) + column + 1
 
 
 def is_on_board(point: int, size: int) -> bool:
-    """Whether a point is one of the board; a pass is none."""
+    """Whether a point is on the board; False for a pass."""
     row, column = divmod(point, size + 1)
     return 1 <= row <= size and 1 <= column <= size
 
@@ -53,3 +53,13 @@ def is_on_board(point: int, size: int) -> bool:
 def other(color: int) -> int:
     """The opponent's colour."""
     return 3 - color
+
+
+def color_word(color: int) -> str:
+    """``black`` or ``white``, as in GTP."""
+    return "black" if color == BLACK else "white"
+
+
+def color_letter(color: int) -> str:
+    """``B`` or ``W``, as in results and SGF."""
+    return "B" if color == BLACK else "W"

@@ -1,7 +1,8 @@
-"""A position in a game: the board, what led to it and the rules it is played under.
+"""A position in a game: board, history and rules.
 
-This is what rules, encoders and search workers read. It holds everything legality needs (superko included), so
-"legal" has one meaning everywhere: :func:`is_legal_move`. A worker copies the root's position and plays on.
+Rules, encoders and search workers read positions. A position contains everything that legality depends on (superko
+included), so :func:`is_legal_move` is the only definition of legality. A worker copies the root's position and plays
+moves on it.
 """
 
 from dataclasses import astuple
@@ -47,32 +48,32 @@ from engine.system.jit import inlined_kernel, kernel
 """Indices into ``Position.meta``."""
 META_FIELDS = 8
 ENDED, OVER = -1, -2
-"""Values of ``META_N_ALONE`` after White's first stone, and from the next move on"""
+"""Values of ``META_N_ALONE`` directly after White's first stone, and after the next move"""
 PAST_BOARDS = 8
 FILTER_WORDS = 64
 
 
 class Position(NamedTuple):
-    """Board, rules and history. L = ``cell_count(size)``, CAP = moves there is room for."""
+    """Board, rules and history. L = ``cell_count(size)``, CAP = capacity in moves."""
 
     board: Board
     rules: Annotated[np.ndarray, "int64[RULE_FIELDS]"]
     """by ``RULE_...`` of :mod:`engine.go.rules`: the flags, and twice the komi (White's points)"""
     meta: Annotated[np.ndarray, "int64[META_FIELDS]"]
-    """by ``META_...``: number of moves; colour to move; consecutive passes, latest; handicap stones (see
-    :func:`play_move`); index of the first hash that counts; who has taken the button (0 = neither side); Black's stones
-    as long as White has placed none, then ``ENDED`` and ``OVER``; moves after which encoders show none
+    """by ``META_...``: number of moves; colour to move; number of consecutive passes at the end; handicap stones (see
+    :func:`play_move`); index of the first hash for superko; colour that took the button (0 = none); number of Black's
+    stones while White has none, then ``ENDED`` and ``OVER``; number of moves that encoders hide
     (:func:`hide_course`)"""
     past: Annotated[np.ndarray, "uint8[PAST_BOARDS, L]"]
     """stones after move n in row n % 8, the current position included"""
     moves: Annotated[np.ndarray, "int16[CAP]"]
     """points played, oldest first; PASS = 0"""
     colors: Annotated[np.ndarray, "uint8[CAP]"]
-    """who played them"""
+    """colours of the moves"""
     hashes: Annotated[np.ndarray, "uint64[CAP + 1]"]
-    """superko key after n moves; ``hashes[0]`` is the first position's"""
+    """superko keys by number of moves; ``hashes[0]`` is that of the first position"""
     seen: Annotated[np.ndarray, "uint64[FILTER_WORDS]"]
-    """one bit per ``key & 4095`` of the keys so far; clear bit = certainly new"""
+    """a bit for each ``key & 4095`` of the keys so far; 0 = certainly new"""
 
 
 def new_position(size: int, capacity: int = 0) -> Position:
@@ -80,7 +81,7 @@ def new_position(size: int, capacity: int = 0) -> Position:
 
     Args:
         size: 2 to 25.
-        capacity: moves there is room for; 0 means three boards full.
+        capacity: most moves; 0 = about three times the number of points.
     """
     room = capacity or 3 * size * size + 64
     position = allocate(Position, board=new_board(size), L=int(cell_count(size)), CAP=room)
@@ -89,17 +90,17 @@ def new_position(size: int, capacity: int = 0) -> Position:
 
 
 def hide_course(position: Position) -> None:
-    """Let encoders whose networks can do without show this position without the moves that led to it.
+    """Hide the moves so far from encoders whose networks support positions without history.
 
-    So an analysis judges a position by itself, not by how well those played who brought it about. The positions that
-    follow are shown with their last moves, so that analyses of a game's positions share what they evaluate, and the
-    rules forget nothing. Source: KataGo, ``ignorePreRootHistory``, which hides them below the root too.
+    So an analysis does not depend on the strength of the players who reached the position. Positions below the root are
+    encoded with their last moves, so that analyses of a game's positions share evaluations. Superko still uses the
+    whole history. Source: KataGo, ``ignorePreRootHistory``, which hides these moves below the root too.
     """
     position.meta[META_BARE_AT] = position.meta[META_N_MOVES]
 
 
 def with_capacity(position: Position, capacity: int) -> Position:
-    """A copy of the position with room for ``capacity`` moves (at least those it holds)."""
+    """A copy of the position with room for ``capacity`` moves, or for one more than it has."""
     copy = new_position(int(position.board.meta[META_SIZE]), max(capacity, int(position.meta[META_N_MOVES]) + 1))
     copy_position(copy, position)
     return copy
@@ -107,9 +108,9 @@ def with_capacity(position: Position, capacity: int) -> Position:
 
 @kernel
 def begin(position, to_move):
-    """Make the stones now on the board the first position of a game: history forgotten, ``to_move`` to play.
+    """Make the stones on the board the first position of a game, without history.
 
-    If they are several and all Black's they are handicap stones.
+    Two or more stones, all Black's, are handicap stones.
     """
     meta = position.meta
     meta[META_N_MOVES] = 0
@@ -133,12 +134,12 @@ def begin(position, to_move):
 
 @kernel
 def superko_key(board_hash, to_move, ko_rule):
-    """What must not repeat: the stones (positional), or the stones and who is to move (situational).
+    """Hash that must not repeat: of the stones (positional), or of stones and colour to move (situational).
 
-    Under simple ko, which compares no positions, the key is the stones'.
+    Under simple ko, which compares no positions, it is the hash of the stones.
 
     Raises:
-        ValueError: no such kind of ko.
+        ValueError: unknown kind of ko.
     """
     if ko_rule == KO_SITUATIONAL:
         return board_hash ^ ZOBRIST[EMPTY, to_move]
@@ -149,7 +150,7 @@ def superko_key(board_hash, to_move, ko_rule):
 
 @kernel
 def _remember(position, n):
-    """Enter the current board as the one after n moves."""
+    """Add the current board, after n moves, to the history."""
     key = superko_key(position.board.hash[0], position.meta[META_TO_MOVE], position.rules[RULE_KO])
     position.hashes[n] = key
     bit = key & np.uint64(4095)
@@ -159,7 +160,7 @@ def _remember(position, n):
 
 @kernel
 def copy_position(target, source):
-    """Make target equal to source; both of one size, target with room for the moves."""
+    """Copy a position to another one of the same size and sufficient capacity."""
     copy_board(target.board, source.board)
     copy_items(target.rules, source.rules, RULE_FIELDS)
     copy_items(target.meta, source.meta, META_FIELDS)
@@ -173,14 +174,14 @@ def copy_position(target, source):
 
 @kernel
 def play_move(position, point, color):
-    """Play a stone or a pass and enter it into the history; the opponent is to move next.
+    """Play a stone or a pass and add it to the history; the opponent is to move next.
 
-    Where the rules have a button, the first pass takes it: that pass does not count towards the end of the game, and
-    no earlier position can recur after it, since a position without the button is another one.
-    Stones that Black adds before White's first are handicap stones, if they are several: some servers send them so.
-    Where White then moves twice in a row they are none: a position is set up, one colour after the other.
+    Under rules with a button the first pass takes it. That pass does not count towards the end of the game, and earlier
+    positions cannot recur after it, since positions with and without the button differ.
+    Two or more stones of Black before White's first are handicap stones, as some servers send them; but if White then
+    plays two moves in a row they are not, since a position is being set up.
     Source: KataGo, ``BoardHistory::computeNumHandicapStones``.
-    Legality is the caller's matter; the point must be empty and there must be room for one more move.
+    Legality is not checked; the point must be empty, and there must be capacity for one more move.
 
     Returns:
         int: opponent's stones captured.
@@ -205,7 +206,7 @@ def play_move(position, point, color):
 
 @kernel
 def _count_handicap(position, n):
-    """Update the handicap after move ``n``; called up to the move after White's first stone."""
+    """Update the handicap after move ``n``; called until the move after White's first stone."""
     meta, color = position.meta, position.colors[n]
     if n > 0 and color == WHITE and position.colors[n - 1] == WHITE:
         for earlier in range(n):
@@ -223,9 +224,9 @@ def _count_handicap(position, n):
 
 @inlined_kernel
 def repeats(position, point, color):
-    """Whether the move would recreate an earlier position, in the sense of the ko rule in force.
+    """Whether a move would repeat an earlier position by the position's ko rule.
 
-    As long as no stone has been taken off no position can recur, since every move added one; a capture leaves the
+    While no stone has been captured no position can recur, since every move adds a stone. The first capture leaves the
     stone just played, so only a suicide can be the first repetition.
     """
     rule = position.rules[RULE_KO]
@@ -247,7 +248,7 @@ def repeats(position, point, color):
 
 @inlined_kernel
 def is_legal_move(position, point, color):
-    """Whether a move (a pass always) is legal under the rules in force, superko included."""
+    """Whether a move is legal under the position's rules, superko included; a pass always is."""
     if point == PASS:
         return True
     if not is_legal(position.board, point, color, position.rules[RULE_SUICIDE] == 1):
@@ -260,7 +261,7 @@ def legal_moves(position, color, out):
     """Mark the legal moves in policy order.
 
     Args:
-        out: uint8 or bool[size * size + 1], overwritten; the pass, last, is always legal.
+        out: uint8 or bool[size * size + 1], overwritten; the last item, the pass, is always legal.
     Returns:
         int: number of legal moves, the pass included.
     """
@@ -274,11 +275,11 @@ def legal_moves(position, color, out):
 
 
 def apply_rules(position: Position, rules: Rules, komi: float) -> None:
-    """Put a position under the rules and komi (White's points).
+    """Set a position's rules and komi (White's points).
 
     Raises:
-        ValueError: the komi is not in half points, or the ko rule or the button would change after moves were played,
-            which the keys of the history depend on (``Game.set_rules`` replays them).
+        ValueError: the komi is not in half points, or ko rule or button change after moves were played, on which the
+            keys of the history depend (``Game.set_rules`` replays the moves).
     """
     flags, half_points = position.rules, twice_komi(komi)
     played = bool(position.meta[META_N_MOVES])
@@ -291,9 +292,9 @@ def apply_rules(position: Position, rules: Rules, komi: float) -> None:
 
 
 def count_none_beside_atari(position: Position) -> None:
-    """Under territory scoring without a tax, count no point beside a chain in atari of its owner's colour from now on.
+    """Set TAX_ATARI under territory scoring without a tax: points beside an own chain in atari do not count.
 
-    So KataGo counts from version 3 of its rules on, for networks that are made for it. Other rules stay as they are.
+    KataGo counts so from version 3 of its rules on, for networks trained with it. Other rules are not changed.
     """
     flags = position.rules
     if flags[RULE_SCORING] == SCORING_TERRITORY and flags[RULE_TAX] == TAX_NONE:

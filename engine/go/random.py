@@ -1,6 +1,6 @@
 """Random numbers for kernels: splitmix64 for keys, seeds and tables, xoshiro256++ for sequences.
 
-The state of a sequence is an array that the caller owns, so every run repeats from its seed.
+The state of a sequence is an array of the caller, so a run is reproducible by its seed.
 
 Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014); Vigna's ``splitmix64.c``;
 Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021).
@@ -11,12 +11,12 @@ import numpy as np
 from engine.system.jit import kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""2**64 over the golden ratio, odd: its multiples, modulo 2**64, are spread evenly over all words"""
+"""2**64 divided by the golden ratio, rounded to odd: its multiples modulo 2**64 are spread evenly over all words"""
 
 
 @kernel
 def mix(word):
-    """One round on a uint64: every bit of the result depends on every bit of the word, and no two words give one."""
+    """One round of splitmix64 on a uint64: a bijection whose every output bit depends on every input bit."""
     word = word + GOLDEN
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -24,7 +24,7 @@ def mix(word):
 
 
 def mixed(words: np.ndarray) -> np.ndarray:
-    """:func:`mix` of every word of an array of uint64, of any shape, without compiling it."""
+    """:func:`mix` of every word of an array of uint64, of any shape, without compilation."""
     return mix.py_func(words)
 
 
@@ -37,7 +37,7 @@ def seed_state(seed: int, stream: int) -> np.ndarray:
 
     Args:
         seed: any int; taken modulo 2**64.
-        stream: number of the user of the seed (a worker, a game). Different streams give unrelated sequences.
+        stream: number of a worker or game; different streams of a seed give independent sequences.
     """
     word, words = np.full(1, seed & LARGEST_WORD, np.uint64), []
     for step in (stream & LARGEST_WORD, 0, 0, 0, 0):
@@ -65,7 +65,7 @@ def next_word(state):
 
 @kernel
 def next_below(state, n):
-    """A uniform int64 from 0 to n - 1, for n up to 2**31; uneven by less than n / 2**32."""
+    """A uniform int64 from 0 to n - 1, for n up to 2**31, with a relative bias below n / 2**32."""
     return np.int64(((next_word(state) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 

@@ -1,8 +1,8 @@
-"""Boards of some moves ago, with their chains, from the stones that a position remembers.
+"""Past boards of a position, with chains and liberties.
 
-A position keeps the stones of its last boards, but chains and liberties only of the current one. Few points differ
-from one board to the next, so :func:`past_board` takes a copy back instead of setting up a board anew: 0.4 us a move
-on 19x19.
+A position stores the stones of its last boards, but chains and liberties of the current one alone. Few points differ
+between consecutive boards, so :func:`past_board` changes a copy instead of setting up a new board: 0.4 us a move on
+19x19.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ from engine.system.jit import kernel
 
 @kernel
 def past_board(position, age, board, changed):
-    """Make a board that is at most a few moves away the one of some moves ago, ko included; prisoners apart.
+    """Change a board to the one of some moves ago, ko included; prisoner counts stay.
 
     Args:
         position: only read.
-        age: int, moves ago, 0 to PAST_BOARDS - 2 and not more than have been played.
-        board: a copy of the position's board, or what this wrote into it for a smaller age.
+        age: number of moves ago, 0 to PAST_BOARDS - 2, at most the moves played.
+        board: a copy of the position's board, or the result for a smaller age.
         changed: int16[L], overwritten: working memory.
     """
     n = position.meta[META_N_MOVES] - age
@@ -33,10 +33,10 @@ def past_board(position, age, board, changed):
 
 @kernel
 def _ko_taken(board, before, point):
-    """Where the last move has taken a ko, PASS if it has not.
+    """The ko point after the last move, PASS if it took no ko.
 
     Args:
-        before: uint8[L]: the stones before it.
+        before: uint8[L]: the stones before the move.
         point: the move.
     """
     chain = board.head[point]
@@ -54,12 +54,10 @@ def _ko_taken(board, before, point):
 
 @kernel
 def _set_stones(board, stones, changed):
-    """Give a board other stones; only the chains at points that change are walked.
-
-    No ko is forbidden afterwards; prisoners stay as they were counted.
+    """Replace a board's stones, updating only chains at points that change; clears the ko, keeps prisoner counts.
 
     Args:
-        stones: uint8[L]: the colours, each chain with a liberty.
+        stones: uint8[L]: colours by point; each chain must have a liberty.
         changed: int16[L], overwritten: working memory.
     """
     cells, head = board.color, board.head
@@ -86,7 +84,7 @@ def _set_stones(board, stones, changed):
 
 @kernel
 def _forget_chain(board, stone):
-    """Take the name off a chain's stones."""
+    """Reset ``head`` of a chain's stones."""
     head = board.head
     while head[stone] != 0:
         head[stone] = 0
@@ -95,7 +93,7 @@ def _forget_chain(board, stone):
 
 @kernel
 def _recolor(board, point, stones):
-    """Change what stands on a point of no chain."""
+    """Change the colour of a point that belongs to no chain."""
     if board.color[point] != EMPTY:
         empty_point(board, point)
     if stones[point] != EMPTY:
@@ -104,10 +102,10 @@ def _recolor(board, point, stones):
 
 @kernel
 def _build_chain(board, start):
-    """Name the chain of a stone whose chain has no name yet, and count it.
+    """Set head, stones and liberties of the chain of a stone whose ``head`` is 0.
 
-    1. Flood it; ``next`` is the queue, and each stone found is joined behind the last.
-    2. Walk it once more: a liberty is new unless it touches a stone walked before, which is one named already.
+    1. Flood-fill the chain; ``next`` is the queue, to which each stone found is appended.
+    2. Walk the chain again: a liberty is new unless it touches a stone whose ``head`` is set already.
     """
     cells, head = board.color, board.head
     stride = board.meta[META_STRIDE]

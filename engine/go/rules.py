@@ -1,19 +1,18 @@
 """The named rule sets, as sets of flags.
 
-Every rule set is a point in one space of flags, as KataGo describes them
-(https://lightvector.github.io/KataGo/rules.html), so a rule that two sets share is written once:
+Every rule set is a combination of the flags that KataGo describes
+(https://lightvector.github.io/KataGo/rules.html):
 
 * ko: simple, or positional or situational superko;
 * scoring: area (stones and territory) or territory (territory and prisoners);
-* tax: which points do not count (see :mod:`engine.go.scoring`): none, those in seki, or two for every living group;
-* suicide: whether a move may take off two or more of its own stones (one alone never may);
-* button: the first pass of the game is worth half a point, and does not count towards ending it;
-* handicap bonus: points that White gets back for N handicap stones: none, N - 1 or N;
-* friendly pass: whether dead stones may be left on the board and agreed upon, rather than captured.
+* tax: points that do not count (see :mod:`engine.go.scoring`): none, those in seki, or also two for each living group;
+* suicide: whether a move may take off two or more of its own stones (a single stone never);
+* button: the first pass of the game is worth half a point and does not count towards ending it;
+* handicap bonus: White's points for N handicap stones: none, N - 1 or N;
+* friendly pass: whether dead stones may be agreed upon instead of captured.
 
-Chinese rules carry the simple ko here, as they are played over the board; ``chinese-ogs`` is the positional superko
-that some servers play. Nothing but the standard library is imported here, so a name can be checked before anything is
-loaded.
+``chinese`` has the simple ko, as in play over the board, ``chinese-ogs`` the positional superko of some servers. Only
+the standard library is imported here, so that names can be checked before numpy and Numba are loaded.
 """
 
 import json
@@ -30,10 +29,10 @@ RULE_FIELDS = 8
 KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL = range(3)
 SCORING_AREA, SCORING_TERRITORY = range(2)
 TAX_NONE, TAX_SEKI, TAX_ALL, TAX_ATARI = range(4)
-"""The last is of no rule set: :func:`engine.go.position.count_none_beside_atari` gives it to a position"""
+"""No rule set has TAX_ATARI; :func:`engine.go.position.count_none_beside_atari` sets it"""
 BONUS_NONE, BONUS_N_MINUS_ONE, BONUS_N = range(3)
 MAX_KOMI = 1000.0
-"""More than any board has points."""
+"""More than any board has points"""
 
 
 KATAGO_KEYS: dict[str, tuple[str, dict[Any, Any]]] = {
@@ -45,23 +44,24 @@ KATAGO_KEYS: dict[str, tuple[str, dict[Any, Any]]] = {
     "tax": ("tax", {"NONE": TAX_NONE, "SEKI": TAX_SEKI, "ALL": TAX_ALL}),
     "whiteHandicapBonus": ("handicap_bonus", {"0": BONUS_NONE, "N-1": BONUS_N_MINUS_ONE, "N": BONUS_N}),
 }
-"""KataGo's JSON of rules: key -> our flag, and its values. Source: KataGo, docs/GTP_Extensions.md, kata-get-rules"""
+"""Key of KataGo's JSON of rules -> our field, and KataGo's values -> ours. Source: KataGo, docs/GTP_Extensions.md,
+kata-get-rules"""
 SHORT_FORM = re.compile(
     r"ko(?P<ko>SIMPLE|POSITIONAL|SITUATIONAL)|scor(?:ing|e)(?P<scoring>AREA|TERRITORY)|tax(?P<tax>NONE|SEKI|ALL)"
     r"|sui(?P<suicide>[01])|button(?P<hasButton>[01])|whb(?P<whiteHandicapBonus>0|N-1|N)|fpok(?P<friendlyPassOk>[01])"
 )
-"""A part of KataGo's short form, ``koPOSITIONALscoreAREAtaxNONEsui1``, which its SGF files carry; the names are its
-JSON's keys. Source: KataGo, cpp/game/rules.cpp"""
+"""A part of KataGo's short form of rules in SGF, ``koPOSITIONALscoreAREAtaxNONEsui1``; groups are keys of its JSON.
+Source: KataGo, cpp/game/rules.cpp"""
 CUSTOM = "custom"
-"""What rules are called that have no name"""
+"""Name of rules that are not one of ``RULE_SETS``"""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """One set of rules; the values are the constants above, and the fields after the name in the order of ``RULE_...``.
+    """One set of rules: values of the constants above, the fields after ``name`` in the order of ``RULE_...``.
 
     Raises:
-        ValueError: a value is not one of its constants, or the rules contradict each other.
+        ValueError: a value is not one of its constants, or a button without area scoring.
     """
 
     name: str
@@ -112,22 +112,22 @@ ALIASES = {
     "area": "chinese",
     "ancient-area": "stone-scoring",
 }
-"""Other names in use, by GTP clients and in the RU property of SGF."""
+"""Other names, which GTP clients and the RU property of SGF use -> names of rule sets"""
 
 
 def _word(name: str) -> str:
-    """A name in small letters, its words run together."""
+    """A name in lower case without separators."""
     return re.sub(r"[-_\s]", "", name.lower())
 
 
 BY_WORD = {_word(name): rules for name, rules in RULE_SETS.items()} | {
     _word(alias): RULE_SETS[name] for alias, name in ALIASES.items()
 }
-"""Rule sets by all names, as :func:`_word` has them"""
+"""Normalised name -> rule set"""
 
 
 def rules_named(name: str) -> Rules:
-    """The rule set of a name, in any case, words joined by ``-``, ``_``, a space or nothing.
+    """The rule set of a name; case and separators (``-``, ``_``, spaces) are ignored.
 
     Raises:
         ValueError: there is no such rule set; the message lists them.
@@ -139,23 +139,24 @@ def rules_named(name: str) -> Rules:
 
 
 def rules_from(text: str) -> Rules:
-    """Rules by name, as KataGo's JSON object, or in its short form; flags that these leave out are Tromp-Taylor's, but
-    for points in seki, which territory scoring does not count.
+    """Parse rules: a name, KataGo's JSON object or its short form.
+
+    Missing flags are Tromp-Taylor's, except that the tax of territory scoring is "seki".
 
     Raises:
-        ValueError: no such rules, or a key or value that is none; one line.
+        ValueError: unknown rules, or an invalid key or value; one line.
     """
     if not text.lstrip().startswith("{"):
         return rules_of_short_form(text) if SHORT_FORM.match(text.lstrip()) else rules_named(text)
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"rules are no JSON object ({error})") from error
+        raise ValueError(f"rules are not a JSON object ({error})") from error
     return _of_flags(given)
 
 
 def _of_flags(given: dict[str, Any]) -> Rules:
-    """Rules of KataGo's keys and values, by :func:`rules_from`'s defaults."""
+    """Rules from KataGo's keys and values, with the defaults of :func:`rules_from`."""
     flags: dict[str, Any] = {}
     for key, value in given.items():
         flags |= _flag(key, value)
@@ -174,10 +175,10 @@ def with_flag(rules: Rules, key: str, value: str) -> Rules:
 
 
 def rules_of_short_form(text: str) -> Rules:
-    """Rules of KataGo's short form, perhaps with spaces in it; what it leaves out is as for :func:`rules_from`.
+    """Parse KataGo's short form of rules, with or without spaces; defaults as for :func:`rules_from`.
 
     Raises:
-        ValueError: there is something else in the text.
+        ValueError: the text has other parts.
     """
     text = "".join(text.split())
     found, at = dict[str, str](), 0
@@ -194,7 +195,7 @@ def rules_of_short_form(text: str) -> Rules:
 
 
 def short_form(rules: Rules) -> str:
-    """Rules in KataGo's short form, with all their flags; what :func:`rules_from` reads."""
+    """Rules in KataGo's short form, with all flags; :func:`rules_from` reads it."""
     flags = _katago_flags(rules)
     switches = {"sui": "suicide", "button": "hasButton", "fpok": "friendlyPassOk"}
     words = {"ko": "ko", "score": "scoring", "tax": "tax", "whb": "whiteHandicapBonus"}
@@ -203,12 +204,12 @@ def short_form(rules: Rules) -> str:
 
 
 def rules_json(rules: Rules) -> str:
-    """Rules as KataGo's JSON object, its keys in order, without spaces."""
+    """Rules as KataGo's JSON object, with its order of keys, without spaces."""
     return json.dumps(_katago_flags(rules), separators=(",", ":"))
 
 
 def _katago_flags(rules: Rules) -> dict[str, Any]:
-    """Rules by KataGo's keys and words."""
+    """Rules by KataGo's keys and values."""
     found = {}
     for key, (field, values) in KATAGO_KEYS.items():
         found[key] = next(word for word, flag in values.items() if flag == getattr(rules, field))
@@ -216,7 +217,7 @@ def _katago_flags(rules: Rules) -> dict[str, Any]:
 
 
 def _flag(key: str, value: Any) -> dict[str, Any]:
-    """Our flag for one of KataGo's, whose words may be in any case."""
+    """One of KataGo's flags as our field and value; case is ignored."""
     known = {name.lower(): name for name in KATAGO_KEYS} | {"score": "scoring"}
     if key.lower() not in known:
         raise ValueError(f"rules have no {key[:40]!r}, expected one of {', '.join(KATAGO_KEYS)}")
@@ -230,16 +231,16 @@ def _flag(key: str, value: Any) -> dict[str, Any]:
 
 
 def _recognised(flags: dict[str, Any]) -> Rules:
-    """The rules of these flags, by their name if they have one."""
+    """The rules of some flags: the named rule set if there is one, else ``CUSTOM``."""
     custom = Rules(**flags | {"name": CUSTOM})
     return next((known for known in RULE_SETS.values() if replace(known, name=CUSTOM) == custom), custom)
 
 
 def twice_komi(komi: float) -> int:
-    """Komi in half points, as positions keep it.
+    """Komi in half points, as in positions.
 
     Raises:
-        ValueError: komi is not a whole number of half points, or beyond ``MAX_KOMI``.
+        ValueError: komi is not a multiple of a half, or beyond ``MAX_KOMI``.
     """
     if not math.isfinite(komi) or abs(komi) > MAX_KOMI or not float(2 * komi).is_integer():
         raise ValueError(f"komi is {komi}, expected whole or half points between -{MAX_KOMI:g} and {MAX_KOMI:g}")

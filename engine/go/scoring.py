@@ -1,32 +1,31 @@
-"""Who owns what when a game is over, and by how much it is won.
+"""Ownership and score of finished games.
 
-Start at :func:`final_score_black`; dead stones are taken off before it, by :func:`remove_dead`. An empty *region*
+Start at :func:`final_score_black`; dead stones are removed before it by :func:`remove_dead`. An empty *region*
 (connected empty points) belongs to the colour of the stones around it if they are all of one colour; otherwise its
 points are *dame* and count for neither side.
 
 * Area scoring counts a colour's stones on the board and its regions, territory scoring its regions and its prisoners
-  (stones captured during the game and dead ones).
-* A *group* is what hangs together through chains and the regions they own: all chains of one colour around one region
-  are one group, and so on. A group is *in seki* if it touches a dame and its regions are worth fewer than two eyes: it
-  lives only because neither side wants to play the dame. A group with two eyes that touches a dame is merely one whose
-  border is not filled yet. A region is worth two eyes unless it is so small or so shaped that one opposing stone at
-  its vital point would reduce it to one: up to three points, the square and the pyramid of four, the bulky and the
-  crossed five, and the rabbity six (:func:`_eyes`). Eyes that are false through cutting points elsewhere count as
-  eyes. A group may look like a seki only because the dame that connect it are not filled; under the Japanese rules
-  themselves these are played first. People leave them, so wherever dead stones come off the count is that of
-  :func:`engine.go.seki.score_with_dame_filled`.
+  (stones captured during the game and dead stones).
+* A *group* is a set of chains connected through regions that they own: all chains of one colour around one region are
+  one group, and so on. A group is *in seki* if it touches a dame and its regions are worth fewer than two eyes: it
+  lives only because neither side wants to play the dame. A group with two eyes that touches a dame merely has an
+  unfilled border. A region is worth two eyes unless one opposing stone at its vital point would reduce it to one: up to
+  three points, the square and the pyramid of four, the bulky and the crossed five, and the rabbity six (:func:`_eyes`).
+  Eyes that are false because of cutting points elsewhere count as eyes. A group may be taken for a seki because the
+  dame that connect it are unfilled. The Japanese rules require that dame are played first, but in human games they are
+  not, so positions from which dead stones are removed are scored by :func:`engine.go.seki.score_with_dame_filled`.
 * Tax "seki": regions of groups in seki do not count. Their stones do, under area scoring.
-* Tax "all": the same, and each living group (one that owns a region and is not in seki) costs its owner two points,
-  the eyes it cannot fill.
-* Tax "atari", which a network may ask for: points of regions do not count beside a chain of their owner's in atari.
-* White gets the komi and, for handicap stones, the bonus of the rules; the side that took the button gets half a point.
+* Tax "all": the same, and each living group (one that owns a region and is not in seki) costs its owner two points for
+  the eyes that it cannot fill.
+* Tax "atari", for networks trained with it: points of regions do not count beside a chain of their owner in atari.
+* White gets the komi and the rules' bonus for handicap stones; the side that took the button gets half a point.
 
 Sources: area, the Tromp-Taylor rules (https://tromp.github.io/go.html); taxes, button and bonus, KataGo's rules
-(https://lightvector.github.io/KataGo/rules.html, "atari" from their version 3 on); the eyes of a group in seki are our
-own reading.
+(https://lightvector.github.io/KataGo/rules.html, "atari" from their version 3 on); the definition of eyes of a group in
+seki is our own.
 
-All kernels keep what they find about regions in the cells that :class:`engine.go.board.Board` uses for chains only, at
-the empty points, where the board itself never reads them. Threads: the board must be the caller's own.
+All kernels store their data of regions in the fields that :class:`engine.go.board.Board` uses for chains, at empty
+points, where the board never reads them. Threads: no other thread may use the board meanwhile.
 """
 
 from collections.abc import Iterable
@@ -61,18 +60,18 @@ from engine.go.rules import (
 from engine.system.jit import kernel
 
 TOUCHES = 3
-"""Bits of ``lib_sum`` at a region's root: which colours it touches; BLACK and WHITE are such bits themselves."""
+"""Mask of the bits of ``lib_sum`` at a region's root for the colours that it touches, BLACK and WHITE"""
 DAME = 4
-"""Bit: a chain of the root's group touches a dame."""
+"""Bit of ``lib_sum`` at a region's root: a chain of its group touches a dame"""
 EYE = 8
-"""Unit: the eyes of the root's group are counted in the bits from here on."""
+"""Unit of the number of eyes of the root's group, in the higher bits of its ``lib_sum``"""
 FINEST = 2.0**20
-"""Steps of ownership, from 0 to 1, by which chains are judged: whole numbers add up to the same sum in any order."""
+"""Ownership is rounded to multiples of 1 / FINEST: sums of whole numbers do not depend on their order"""
 
 
 @kernel
 def area_owner(board, owner):
-    """Area as Tromp and Taylor define it, all stones taken as alive.
+    """Tromp-Taylor area, with all stones alive.
 
     Args:
         owner: int8[size * size] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = dame.
@@ -89,7 +88,7 @@ def area_owner(board, owner):
 
 @kernel
 def final_score_black(position):
-    """Black's lead by the rules in force, all stones on the board taken as alive.
+    """Black's lead under the position's rules, with all stones on the board alive.
 
     Returns:
         float64: points, positive if Black is ahead, after komi, handicap bonus, tax and button.
@@ -114,12 +113,12 @@ def _handicap_bonus(position):
 
 @kernel
 def white_komi(position):
-    """White's compensation in area terms: komi, handicap bonus, and under territory scoring the stones played.
+    """White's points beyond area: komi, handicap bonus and, under territory scoring, the difference of stones played.
 
-    Territory differs from area by the number of stones each side has played, so both scorings share one scale.
+    Territory scores differ from area scores by the numbers of stones that both sides have played.
 
     Returns:
-        float64: points, a multiple of a half; the button is not counted.
+        float64: points, a multiple of a half, without the button.
     """
     rules, board = position.rules, position.board
     komi = rules[RULE_KOMI_X2] * 0.5 + _handicap_bonus(position)
@@ -160,7 +159,7 @@ def _board_score_black(board, scoring, tax):
 
 @kernel
 def _is_beside_atari(board, point, color):
-    """Whether a chain of a colour in atari is beside a point; never for one that no colour owns."""
+    """Whether a point is beside a chain of its owner in atari; False for a point without owner."""
     stride = board.meta[META_STRIDE]
     for beside in (point - stride, point - 1, point + 1, point + stride):
         if board.color[beside] == color and owner_sign(color) != 0 and board.libs[board.head[beside]] == 1:
@@ -180,13 +179,13 @@ def owner_sign(owner):
 
 @kernel
 def in_seki(state):
-    """Whether the group of a root with this ``lib_sum`` touches a dame and has fewer than two eyes."""
+    """Whether a group touches a dame and has fewer than two eyes, by the ``lib_sum`` of its root."""
     return (state & DAME) != 0 and state < 2 * EYE
 
 
 @kernel
 def find_regions(board):
-    """Write every empty region as a circular list in ``next``, its root in ``libs``, its state in ``lib_sum[root]``."""
+    """Find all empty regions: circular lists in ``next``, roots in ``libs``, states in ``lib_sum[root]``."""
     for i in range(board.meta[META_N_EMPTY]):
         board.libs[board.empty[i]] = 0
     for i in range(board.meta[META_N_EMPTY]):
@@ -196,7 +195,7 @@ def find_regions(board):
 
 @kernel
 def _walk_region(board, root):
-    """Flood the region of ``root``; its list is its own queue, new points are appended behind the last."""
+    """Flood-fill the region of ``root``; its circular list is the queue, to which new points are appended."""
     stride = board.meta[META_STRIDE]
     board.libs[root] = root
     board.next[root] = root
@@ -225,18 +224,18 @@ def _walk_region(board, root):
 
 @kernel
 def _eyes(count, squares):
-    """Eyes a region of ``count`` points is worth, 1 or 2.
+    """Number of eyes of a region, 1 or 2.
 
-    The sum over its points of the square of their neighbours within it tells the shapes with a vital point from the
-    others: of four points the square (16) and the pyramid (12), of five the bulky (22) and the cross (20), of six the
-    rabbity (30).
+    Shapes with a vital point are recognised by ``squares``, the sum over the points of the squared number of neighbours
+    within the region: of four points the square (16) and the pyramid (12), of five the bulky (22) and the cross (20),
+    of six the rabbity (30).
     """
     return 1 if count <= 3 or (count, squares) in ((4, 16), (4, 12), (5, 22), (5, 20), (6, 30)) else 2
 
 
 @kernel
 def root_of(board, point):
-    """Root of the group that the region of an empty point belongs to."""
+    """Root of the group of an empty point's region."""
     while board.libs[point] != point:
         point = board.libs[point]
     return point
@@ -244,7 +243,7 @@ def root_of(board, point):
 
 @kernel
 def join_groups(board):
-    """Give the regions of each group one root, which sums their eyes and knows whether the group touches a dame."""
+    """Join the regions of each group under one root, whose state has the sum of their eyes and the bit DAME."""
     size = board.meta[META_SIZE]
     for index in range(size * size):
         point = point_of(index, size)
@@ -278,10 +277,10 @@ def _join_around(board, chain):
 
 
 def remove_dead(position: Position, dead: Iterable[int]) -> Position:
-    """A copy of the position with its dead chains taken off as prisoners.
+    """A copy of the position in which dead chains are prisoners.
 
     Args:
-        dead: a point of each dead chain, or all of them.
+        dead: one or more points of each dead chain.
     Raises:
         ValueError: a point holds no stone.
     """
@@ -299,7 +298,7 @@ def remove_dead(position: Position, dead: Iterable[int]) -> Position:
 
 @kernel
 def take_off(target, source, dead):
-    """Set up the source's living stones on the empty board ``target``; the dead become prisoners.
+    """Set up the source's living stones on the empty board ``target``; dead stones become prisoners.
 
     Args:
         dead: uint8[L] by point: 1 = a dead stone; 0 on empty points.
@@ -320,10 +319,10 @@ def take_off(target, source, dead):
 
 
 def dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> list[int]:
-    """Stones that an estimate of ownership gives to the opponent, as whole chains.
+    """Stones of the chains that are dead by an estimate of ownership.
 
     Args:
-        ownership_black: float32[size * size] in policy order, 1 = Black's for certain, -1 = White's.
+        ownership_black: float32[size * size] in policy order, 1 = certainly Black's, -1 = White's.
         certainty: as for :func:`mark_dead`.
     Returns:
         list[int]: points in policy order.
@@ -336,12 +335,11 @@ def dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> 
 
 @kernel
 def mark_dead(board, ownership_black, certainty, against, dead):
-    """Mark the points of the chains that an estimate of ownership gives to the opponent.
+    """Mark the points of the chains that are dead by an estimate of ownership.
 
     Args:
         ownership_black: as for :func:`dead_points`.
-        certainty: a chain is dead if its mean owner, seen from the opponent, exceeds this; chains of uncertain status
-            or in seki stay.
+        certainty: a chain is dead if its points' mean ownership, from the opponent's view, exceeds this.
         against: float64[L], overwritten.
         dead: uint8[L] by point, overwritten on the board: 1 = a dead stone.
     """

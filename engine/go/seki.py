@@ -1,15 +1,15 @@
-"""Which groups are in seki at the end of a game as people leave it: with dame that are not filled.
+"""Seki at the end of human games, in which dame are not filled.
 
-:mod:`engine.go.scoring` reads the board as it stands: a group with fewer than two eyes that touches a dame is in seki.
-On the last boards of real games that is wrong more often than right, since the dame would connect the group to its next
-eye, or close its border. So two things more are asked here, and neither depends on the order in which points are read:
+:mod:`engine.go.scoring` takes the board literally: a group with fewer than two eyes that touches a dame is in seki. On
+the final boards of human games that is wrong more often than right, since the dame would connect the group to another
+eye, or close its border. So there are two further conditions, neither of which depends on the order of points:
 
-* A colour may first fill dame beside its opponent's stones, as if its opponent passed: the largest set of them such
-  that every filled point belongs to a group with two eyes. It is found as in Benson's algorithm: all are filled, and
-  those of groups with fewer than two eyes are given back, until no group changes. More stones never cost a group an
-  eye, since only dame are filled; so there is one largest set, whatever is given back first.
-* It takes two to make a seki: what is left must share a dame with a group of the opponent's that is in seki too. Where
-  all opponents around it have two eyes, a group is dead or alive, as its ownership says.
+* A colour may first fill dame beside its opponent's stones, as if the opponent passed: the largest set such that every
+  filled point belongs to a group with two eyes. As in Benson's algorithm all dame are filled, then those of groups with
+  fewer than two eyes are emptied until nothing changes. Filling dame never costs a group an eye, so the largest set is
+  unique. A group that has two eyes then is not in seki.
+* A seki needs groups of both colours: a group must share a dame with a group of the opponent that is in seki too. If
+  all opponent's groups around it have two eyes, it is dead or alive, as its ownership decides.
 
 Start at :func:`score_with_dame_filled`; how often it agrees with records is in
 docs/lab/2026-11-28-endings-in-every-orientation.md.
@@ -42,13 +42,13 @@ from engine.system.jit import kernel
 
 
 class SekiMemory(NamedTuple):
-    """What the search for seki works in; all is overwritten. L = ``cell_count(size)``."""
+    """Working memory of the seki kernels, all overwritten. L = ``cell_count(size)``."""
 
     filled: Board
     group: Annotated[np.ndarray, "int16[L]"]
-    """a stone of the group that a point belongs to, the same for all its points; 0 = none"""
+    """by point: the root of its group, one of the group's stones; 0 = no group"""
     queue: Annotated[np.ndarray, "int16[L]"]
-    """points of the group being walked; afterwards what is known of groups and dame by their root"""
+    """points of the group being walked; later flags of groups and dame by their root"""
     marks: Annotated[np.ndarray, "uint8[N*N]"]
     """in policy order: 1 = in seki"""
 
@@ -59,11 +59,10 @@ def new_seki_memory(size: int) -> SekiMemory:
 
 
 def score_with_dame_filled(position: Position) -> float:
-    """Black's lead as people count who leave dame unplayed: :func:`final_score_black`, but what dame would still
-    connect to two eyes is no seki (:func:`seki_points`), and its points count.
+    """Black's lead in points: :func:`final_score_black` with the seki of this module, so unfilled dame do no harm.
 
     Args:
-        position: the dead stones taken off; its stones stay as they are.
+        position: without its dead stones; its stones are not changed.
     """
     return float(score_in_memory(position, new_seki_memory(int(position.board.meta[META_SIZE]))))
 
@@ -84,12 +83,12 @@ def score_in_memory(position, memory):
 
 
 class CountMemory(NamedTuple):
-    """What :func:`count_without_dead` works in: boards of one size, all but ``empty`` overwritten."""
+    """Working memory of :func:`count_without_dead` for boards of one size, all but ``empty`` overwritten."""
 
     empty: Board
-    """without stones, only read"""
+    """a board without stones, only read"""
     cleared: Position
-    """in the end the position that was counted, its dead stones taken off"""
+    """the position without its dead stones"""
     against: Annotated[np.ndarray, "float64[L]"]
     dead: Annotated[np.ndarray, "uint8[L]"]
     """by point: 1 = a dead stone"""
@@ -104,10 +103,10 @@ def new_count_memory(size: int, capacity: int) -> CountMemory:
 
 @kernel
 def count_without_dead(position, ownership_black, certainty, memory):
-    """:func:`score_with_dame_filled` once the chains that an estimate of ownership gives to the opponent are taken off.
+    """:func:`score_with_dame_filled` without the chains that are dead by an estimate of ownership.
 
     Args:
-        position: left as it is.
+        position: not changed.
         ownership_black, certainty: as for :func:`engine.go.scoring.mark_dead`.
         memory: :class:`CountMemory`.
     Returns:
@@ -122,10 +121,10 @@ def count_without_dead(position, ownership_black, certainty, memory):
 
 
 def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:
-    """Stones of groups in seki once the dead chains are taken off; see :func:`seki_points`.
+    """Stones of groups in seki after the removal of dead chains; see :func:`seki_points`.
 
     Args:
-        position: left as it is.
+        position: not changed.
         dead: as for :func:`engine.go.scoring.remove_dead`.
     Returns:
         list[int]: points in policy order, whole chains.
@@ -138,12 +137,12 @@ def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:
 
 
 def seki_points(board: Board) -> np.ndarray:
-    """Stones and regions of groups that are in seki, as the module's docstring defines it.
+    """Stones and regions of groups in seki, as defined in the module's docstring.
 
     Args:
-        board: the dead stones taken off; left as it is.
+        board: without its dead stones; not changed.
     Returns:
-        uint8[N*N]: 1 = in seki, in policy order.
+        uint8[N*N] in policy order: 1 = in seki.
     """
     memory = new_seki_memory(int(board.meta[META_SIZE]))
     _mark_seki(board, memory)
@@ -173,7 +172,7 @@ def _mark_seki(board, memory):
 
 @kernel
 def _walk_groups(board, memory):
-    """Find the groups of both colours as the board stands."""
+    """Find the groups of both colours on the board without filled dame."""
     filled, size = memory.filled, board.meta[META_SIZE]
     copy_board(filled, board)
     find_regions(filled)
@@ -186,16 +185,16 @@ def _walk_groups(board, memory):
 
 @kernel
 def _walk_group(board, root, group, queue):
-    """Flood a group from a stone, through stones of its colour and regions that these own.
+    """Flood-fill a group from a stone, through stones of its colour and regions that it owns.
 
-    Its eyes and whether it touches a dame are written to ``lib_sum[root]`` as :mod:`engine.go.scoring` does for a
-    region's root; that of a chain is lost.
+    Eyes and whether the group touches a dame are written to ``lib_sum[root]``, in the format of
+    :mod:`engine.go.scoring` for a region's root; a chain's own ``lib_sum`` is lost.
 
     Args:
-        group: int16[L], by point: overwritten by the root.
-        queue: int16[L]: overwritten by the points of the group.
+        group: int16[L], overwritten by the root at the group's points.
+        queue: int16[L], overwritten by the group's points.
     Returns:
-        int: points of the group.
+        int: number of points of the group.
     """
     stride, color = board.meta[META_STRIDE], np.int64(board.color[root])
     group[root] = root
@@ -220,7 +219,7 @@ def _walk_group(board, root, group, queue):
 
 @kernel
 def _unmark_connected(board, color, memory):
-    """Unmark the groups of a colour that have two eyes once it has filled what dame it may."""
+    """Unmark the groups of a colour that have two eyes after it has filled dame."""
     filled, size, stride = memory.filled, board.meta[META_SIZE], board.meta[META_STRIDE]
     copy_board(filled, board)
     find_regions(filled)
@@ -242,7 +241,7 @@ def _unmark_connected(board, color, memory):
 
 @kernel
 def _give_back(board, color, memory):
-    """Empty the points that a colour has filled in groups with fewer than two eyes; returns whether there were any."""
+    """Empty the filled points of a colour's groups with fewer than two eyes; returns whether there were any."""
     filled, size, found = memory.filled, board.meta[META_SIZE], False
     find_regions(filled)
     fill_items(memory.group, 0)
@@ -263,14 +262,14 @@ def _give_back(board, color, memory):
 
 @kernel
 def _unmark_unshared(board, memory):
-    """Unmark the groups that share no dame with a marked group of the opponent's; returns whether there were any.
+    """Unmark the groups that share no dame with a marked group of the opponent; returns whether there were any.
 
     Args:
         memory: as :func:`_walk_groups` left it.
     """
     regions, group, marks = memory.filled, memory.group, memory.marks
     size, stride, found = board.meta[META_SIZE], board.meta[META_STRIDE], False
-    # By the root of a dame: the colours of marked groups around it. By that of a group: 1 = it shares one.
+    # By a dame's root: colours of the marked groups around it. By a group's root: 1 = it shares a dame.
     known = memory.queue
     fill_items(known, 0)
     for shares in (False, True):

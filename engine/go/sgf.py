@@ -1,13 +1,13 @@
 """Games from and to SGF (Smart Game Format FF[1] to FF[4], www.red-bean.com/sgf), by sgfmill.
 
-Of a file only the main line is read: setup stones, then moves; a file may hold several games. Files come as people have
-them, with junk before the first ``(;``, wrong or missing encodings, komi in half "zi" or hundredths, passes as ``tt``;
-what can be understood is. What cannot is one ``ValueError`` of one line. Size and number of nodes are limited before
-anything is parsed, and variations cost no more than their bytes, so a hostile file cannot fill the memory.
+Only the main line of a game is read: setup stones, then moves; a file may contain several games. Common faults of files
+are accepted: text before the first ``(;``, wrong or missing encodings, komi in half "zi" or hundredths, passes as
+``tt``. Anything else is a ``ValueError`` of one line. Size and number of nodes are limited before parsing, and
+variations cost no more than their bytes, so a hostile file cannot exhaust the memory.
 
-A file is written in the encoding that it names, or in another: many name none, or the one of a program before; text
-converted to UTF-8 keeps the old name, programs write UTF-8 and mean the encoding of their system. In some encodings a
-byte inside a character may look like a bracket or a backslash, so the choice decides about moves too
+A file's true encoding may differ from the one that it names: many files name none, or that of an earlier program; text
+converted to UTF-8 keeps the old name; some programs name UTF-8 and write in the encoding of their system. In some
+encodings a byte inside a character may equal a bracket or a backslash, so a wrong encoding can also corrupt moves
 (:func:`in_known_encoding`).
 """
 
@@ -26,54 +26,54 @@ from engine import __version__
 from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game, Stage
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
-from engine.go.notation import color_letter
+from engine.go.points import color_letter
 from engine.go.rules import CUSTOM, MAX_KOMI, RULE_SETS, Rules, rules_from, short_form
 
 WIDE_ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030", "gb18030": "gb18030", "big5": "cp950", "cp950": "cp950",
                   "big5hkscs": "big5hkscs", "shift_jis": "cp932", "cp932": "cp932", "utf-16": "utf-16",
                   "iso2022_jp": "iso2022_jp_2", "iso2022_kr": "iso2022_kr"}  # fmt: skip
-"""By Python's name of a multi-byte encoding, the largest one of its family to read it by. In all of them a byte inside
-a character may look like a bracket or a backslash."""
+"""Python's name of a multi-byte encoding -> the largest one of its family, by which it is read. In all of them a byte
+inside a character may equal a bracket or a backslash."""
 NARROW_ENCODINGS = {
     *("ascii", "utf-8", "utf-8-sig", "euc_jp", "euc_kr", "cp949", "koi8-r", "koi8-u", "mac-roman", "tis-620"),
     *(f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))),
     *(f"cp{page}" for page in (437, 850, 852, 866, 874, *range(1250, 1259))),
 }
-"""Python's names of the other encodings that people write. No other is read by, for some take quadratic time."""
+"""Python's names of the other supported encodings; decoding some of the rest takes quadratic time"""
 FALLBACKS = ("utf-8", "gb18030", "shift_jis")
-"""Tried in this order for a value that is not in the file's encoding; then it is read as Latin-1, which never fails."""
+"""Encodings tried in this order for a value that is not in the file's encoding, before Latin-1, which never fails"""
 _SAMPLE = 1 << 16
-"""Bytes that are enough to guess an encoding by: from the first one beyond ASCII on"""
+"""Bytes by which an encoding is guessed, from the first one beyond ASCII on"""
 _COMMON = {
     "gb18030": re.compile(rb"[\xa1-\xa3\xb0-\xd7][\xa1-\xfe]"),
     "cp932": re.compile(rb"\x81[\x40-\x9f]|\x82[\x4f-\xf1]|\x83[\x40-\x96]|[\x88-\x97][\x40-\xfc]"),
     "cp950": re.compile(rb"[\xa1-\xa3\xa4-\xc6][\x40-\x7e\xa1-\xfe]"),
 }
-"""By encoding, the characters that texts mostly consist of: signs, kana, and the first level of Chinese characters"""
+"""Encoding -> its common characters: punctuation, kana, and the first level of Chinese characters"""
 _WIDE = {
     "gb18030": re.compile(rb"[\x81-\xfe](?:[\x30-\x39][\x81-\xfe][\x30-\x39]|[\x40-\x7e\x80-\xfe])|[\x80-\xff]"),
     "cp932": re.compile(rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]|[\x80-\xff]"),
     "cp950": re.compile(rb"[\x81-\xfe][\x40-\x7e\xa1-\xfe]|[\x80-\xff]"),
 }
-"""By encoding, its characters beyond ASCII, and bytes that are no character or, in Japanese, half of a wide one"""
+"""Encoding -> its characters beyond ASCII, or single bytes that are not part of one (in cp932 half-width kana)"""
 _ACCENTED = re.compile(rb"(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[A-Za-z])")
-"""A letter with an accent among plain ones, or two: what Western text has beyond ASCII"""
+"""One or two accented letters among plain ones, as in Western text"""
 _THREE_BYTES = re.compile("[\u0800-\U0010ffff]")
 _BEYOND = re.compile(rb"[\x80-\xff]")
 
 
 def in_known_encoding(data: bytes) -> tuple[bytes, str]:
-    """The file, converted to UTF-8 where brackets could hide in characters, and its encoding from then on."""
+    """A file's data and encoding; data in one of ``WIDE_ENCODINGS`` are converted to UTF-8."""
     encoding = _encoding_of(data)
     if encoding in WIDE_ENCODINGS:
-        # Only in UTF-8 is a bracket always a bracket. Where the file is not what it says, its bytes must do.
+        # In UTF-8 a byte that equals a bracket is a bracket. Data that cannot be decoded stay as they are.
         with contextlib.suppress(UnicodeError):
             return data.decode(WIDE_ENCODINGS[encoding]).encode(), "utf-8"
     return data, encoding
 
 
 def text_of(raw: bytes, encoding: str) -> str:
-    """A value as text, decoded by the file's encoding or, where that fails, by one of ``FALLBACKS``."""
+    """A value as text, decoded by the file's encoding or, if that fails, by one of ``FALLBACKS``."""
     for known in (encoding, *FALLBACKS):
         with contextlib.suppress(UnicodeError):
             return raw.decode(known)
@@ -88,14 +88,14 @@ def _encoding_of(data: bytes) -> str:
     try:
         text = data.decode()
     except UnicodeError:
-        # A name of UTF-8 that is wrong says nothing.
+        # The declared UTF-8 is wrong.
         return _guessed(data) if declared in ("", "utf-8", "utf-8-sig", "ascii") else declared
-    # Other encodings' text is hardly ever UTF-8 by chance, and never as characters of three bytes.
+    # Text in other encodings is hardly ever valid UTF-8, and never with characters of three bytes.
     return declared if declared and not _THREE_BYTES.search(text) else "utf-8"
 
 
 def _declared(data: bytes) -> str:
-    """Python's name of the encoding that the first CA property names; empty if there is none that people use."""
+    """Python's name of the encoding in the first CA property; empty if there is none or it is not supported."""
     found = re.search(rb"(?<![A-Za-z])CA\s*\[([\w .:-]{1,40})\]", data[:10000])
     try:
         name = codecs.lookup(found[1].decode("ascii").strip()).name if found else ""
@@ -105,7 +105,7 @@ def _declared(data: bytes) -> str:
 
 
 def _guessed(data: bytes) -> str:
-    """The encoding whose common characters the bytes are, UTF-8 that is damaged somewhere included."""
+    """The encoding whose common characters have the largest share of the data; UTF-8 here is damaged UTF-8."""
     first = _BEYOND.search(data)
     sample = data[max(0, first.start() - 1) :][:_SAMPLE] if first else b""
     n_beyond = len(_BEYOND.findall(sample))
@@ -115,7 +115,7 @@ def _guessed(data: bytes) -> str:
         shares[name] = sum(map(bool, map(_COMMON[name].fullmatch, signs))) / max(1, len(signs))
     shares["latin-1"] = len(_ACCENTED.findall(sample)) / max(1, n_beyond)
     shares["utf-8"] = len(_BEYOND.findall(sample.decode(errors="ignore").encode())) / max(1, n_beyond)
-    # Of equals the first: Chinese files are the most of those that say nothing.
+    # Among equals the first: most files without a declared encoding are Chinese.
     return max(("gb18030", "latin-1", "cp932", "cp950", "utf-8"), key=lambda name: shares[name])
 
 
@@ -123,33 +123,33 @@ MAX_BYTES = 4 << 20
 MAX_NODES = 100_000
 MAX_VALUES = 500_000
 MAX_ESCAPES = 100_000
-"""Backslashes; the parser keeps a hundred bytes for each one of a value."""
+"""Most backslashes; the parser needs a hundred bytes for each"""
 MAX_DEPTH = 2000
-"""Variations inside variations."""
+"""Deepest nesting of variations"""
 MAX_SETUPS = 1000
-"""Nodes with setup on the main line; each may start a new game."""
+"""Most nodes with setup on the main line, each of which may start a new game"""
 MAX_TEXT_BYTES = 1 << 17
-"""One value that is read as text; the parser takes a hundred bytes for each one of white space."""
+"""Longest value that is read as text; the parser needs a hundred bytes for each byte of white space"""
 MAX_STONES = MAX_SIZE * MAX_SIZE
-"""Points in one setup list, rectangles counted as their points."""
+"""Most points in one setup list, with those of rectangles"""
 MOST_ZI = 5.0
-"""Largest half of a komi that is read as such: 10 points"""
+"""Largest komi in zi, half of the points, that is recognised"""
 _KOMI = re.compile(
     r"\s*+([+-]?\d{1,9}(?:[.,]\d*+)?|[+-]?[.,]\d++)\s*+(?:又\s*+(\d)/([1-9]))?\s*+([½半])?"
     r"\s*+(?:points?|pts?|moku|[目집]|(子))?\s*+(半)?\s*+"
 )
-"""Number, a fraction beside it, one half more, the unit of half points, one half more"""
+"""Groups: number, numerator and denominator of a fraction, a half, the unit zi, a half after the unit"""
 COLOR_OF = {"B": BLACK, "W": WHITE}
 DETAILS = ("AP", "BR", "DT", "HA", "KM", "PB", "PW", "RD", "TM", "WR")
 _VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"
-"""A property's value. Possessive, and satisfied by the end of the file, so that no byte is looked at twice."""
+"""A property's value. Possessive, and it may end with the file, so that no byte is read twice."""
 _OF_RULES = re.compile(r"(?<!\s)\s++rules?\s*$", re.IGNORECASE)
 _START = re.compile(rb"\(\s*;")
 _TO_BRACKET = re.compile(rb"[^()\[]*+(?:" + _VALUE + rb"[^()\[]*+)*+([()])", re.DOTALL)
 _ROOT = re.compile(rb"\s*;(?:\s*[A-Za-z]+\s*(?:" + _VALUE + rb"\s*)++)*?\s*(?:FF|GM|SZ)\s*\[", re.DOTALL)
-"""What follows the bracket of a whole game, and of no variation"""
+"""The beginning of a game after its bracket; no variation begins so"""
 STONES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
-"""Properties that set up what is on points"""
+"""Setup property -> colour that it sets"""
 
 
 @dataclass
@@ -158,33 +158,32 @@ class SgfGame:
 
     size: int
     komi: float | None
-    """None = not given, or not a komi"""
+    """None = missing or invalid"""
     rules: Rules | None
-    """None = not given, or unknown"""
+    """None = missing or unknown"""
     black: list[int] = field(default_factory=list)
     """stones on the board before the first move"""
     white: list[int] = field(default_factory=list)
     captured: tuple[int, int] = (0, 0)
-    """stones of Black's and of White's that were taken off before the first move"""
+    """number of Black's and of White's stones captured before the first move"""
     earlier: tuple[Stage, ...] = ()
-    """what was played before a setup in mid-game, which begins the game"""
+    """stages before a setup in mid-game, from which the game starts"""
     to_move: int = BLACK
     moves: list[tuple[int, int]] = field(default_factory=list)
     """colour and point"""
     result: str = ""
     details: dict[str, str] = field(default_factory=dict)
-    """other properties of the first node as they are written, by name; those in ``DETAILS`` that are not empty"""
+    """texts of the first node's properties in ``DETAILS`` that are not empty"""
     unknown_rules: str = ""
-    """what the file calls its rules, where we do not know them"""
+    """the file's name of its rules, if it is unknown"""
 
     def to_game(self, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> Game:
         """The game with all its moves played.
 
         Args:
-            rules, komi: those in force where the file does not name them.
+            rules, komi: defaults for files without them.
         Raises:
-            ValueError: an illegal move (:meth:`engine.go.game.Game.play`), or a setup that is no position; the message
-                says where.
+            ValueError: an illegal move (:meth:`engine.go.game.Game.play`) or setup; the message names the move.
         """
         game = Game(self.size, self.rules or rules, komi if self.komi is None else self.komi)
         if self.black or self.white or self.earlier or self.to_move != BLACK:
@@ -194,7 +193,7 @@ class SgfGame:
 
 
 def _play(game: Game, moves: list[tuple[int, int]]) -> None:
-    """Play moves of a file; errors as of :meth:`SgfGame.to_game`."""
+    """Play moves of a file; raises as :meth:`SgfGame.to_game` does."""
     for color, point in moves:
         try:
             game.play(color, point)
@@ -207,7 +206,7 @@ def read_sgf(data: bytes, n_moves: int | None = None) -> SgfGame:
     """Read the main line of the first game of a file.
 
     Args:
-        n_moves: number of moves to read; what follows them, later setup too, is not read. None = all.
+        n_moves: number of moves to read; later moves and setup are not read. None = all.
     Raises:
         ValueError: broken, too large, not Go, or not a square board of 2 to 25; one line.
     """
@@ -217,10 +216,10 @@ def read_sgf(data: bytes, n_moves: int | None = None) -> SgfGame:
 
 
 def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
-    """The main line of every game of a file, in order; the limits above hold for each game, not for the file.
+    """The main line of every game of a file, in order; the limits above are for each game, not for the file.
 
-    Where a game is broken its error comes in its place and reading goes on with the next. One whose closing bracket is
-    missing ends where another begins.
+    A broken game yields its error, and reading continues with the next game. A game without closing bracket ends where
+    the next one begins.
     """
     for piece, encoding in game_pieces(data):
         try:
@@ -230,10 +229,10 @@ def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
 
 
 def game_pieces(data: bytes) -> Iterator[tuple[bytes, str]]:
-    """The bytes of every game of a file, and their encoding; what is no game at all is one piece."""
+    """The bytes of every game of a file, and their encoding; a file without games is one piece."""
     data, encoding = in_known_encoding(data)
     pieces = _split(data)
-    # A file without any game is one broken game.
+    # The piece of a file without games raises an error when it is parsed.
     yield from ((piece, encoding) for piece in chain([next(pieces, data)], pieces))
 
 
@@ -261,7 +260,7 @@ def _check_size(data: bytes) -> None:
 
 
 def _read_game(data: bytes, encoding: str, n_moves: int | None = None) -> SgfGame:
-    """The first game of some bytes, which are not in a wide encoding unless they are not what they say."""
+    """The first game of some bytes, from :func:`in_known_encoding`."""
     return _Reader(list(sgf_grammar.main_sequence_iter(parsed_tree(data))), encoding, n_moves).game
 
 
@@ -269,7 +268,7 @@ def parsed_tree(data: bytes) -> Any:
     """sgfmill's ``Coarse_game_tree`` of the first game of some bytes, within the limits above.
 
     Raises:
-        ValueError: no game, broken, or too large; one line.
+        ValueError: no game, a broken game, or a too large one; one line.
     """
     _check_size(data)
     start = _START.search(data)
@@ -284,8 +283,8 @@ def parsed_tree(data: bytes) -> Any:
 
 
 def _check_bounds(data: bytes) -> None:
-    """Refuse what would take long or fill the memory, in one pass over the bytes."""
-    # The count keeps a file of nothing but brackets from filling the memory with pieces.
+    """Check the limits that protect time and memory, in one pass over the bytes."""
+    # The count limits the memory for a file of brackets alone.
     structure, values = re.subn(_VALUE, b"", data, count=MAX_VALUES + 1, flags=re.DOTALL)
     if values > MAX_VALUES:
         raise ValueError(f"SGF: more than {MAX_VALUES} values")
@@ -303,14 +302,14 @@ def _check_bounds(data: bytes) -> None:
 
 
 class _Reader:
-    """Makes the nodes of a main line into a :class:`SgfGame`."""
+    """Converts the nodes of a main line into a :class:`SgfGame`."""
 
     def __init__(self, nodes: list[dict[str, list[bytes]]], encoding: str, n_moves: int | None):
         root = nodes[0]
         self._encoding = encoding
         game_type = self._first(root, "GM")
         if game_type not in ("", "1"):
-            raise ValueError(f"SGF: GM[{_shown(game_type)}] is another game, expected GM[1], Go")
+            raise ValueError(f"SGF: GM[{_shown(game_type)}], expected GM[1], Go")
         size, rules = self._size(self._first(root, "SZ")), self._first(root, "RU")
         self.game = SgfGame(
             size=size,
@@ -323,9 +322,9 @@ class _Reader:
             self.game.unknown_rules = _shown(rules)
         self._setups = 0
         self._so_far: Game | None = None
-        """the game up to the latest setup that followed moves"""
+        """the game replayed so far, from the latest setup on"""
         self._names_player = False
-        """whose turn it is at the start was said"""
+        """whether PL named the colour to move at the start"""
         self._moves_left = 2 * len(nodes) if n_moves is None else n_moves
         for node in nodes:
             if self._moves_left == 0 and node.keys() & COLOR_OF.keys():
@@ -337,7 +336,7 @@ class _Reader:
             self._setup(node)
             self._moves(node)
         else:
-            # After handicap stones White is to move even where the file does not say so.
+            # After handicap stones White is to move, even without PL.
             if not self._names_player and self.game.black and not self.game.white and not self.game.moves:
                 self.game.to_move = WHITE
 
@@ -353,14 +352,14 @@ class _Reader:
         """Board size; 19 if none is given."""
         parts = text.split(":") if text else ["19"]
         if len(parts) > 2 or not all(re.fullmatch(r"\s*[0-9]{1,4}\s*", part) for part in parts):
-            raise ValueError(f"SGF: SZ[{_shown(text)}] is no board size")
+            raise ValueError(f"SGF: SZ[{_shown(text)}] is not a board size")
         columns, rows = int(parts[0]), int(parts[-1])
         if columns != rows or not MIN_SIZE <= columns <= MAX_SIZE:
             raise ValueError(f"SGF: board {columns}x{rows}, expected a square one of {MIN_SIZE} to {MAX_SIZE}")
         return columns
 
     def _point(self, raw: bytes) -> int:
-        """Point of a move or stone; nothing, and up to 19x19 ``tt``, is a pass."""
+        """Point of a move or stone; an empty value and, up to 19x19, ``tt`` are passes."""
         text = raw.strip().lower()
         size = self.game.size
         if not text or (text == b"tt" and size <= 19):
@@ -368,7 +367,7 @@ class _Reader:
         column, row = (text[0] - 97, text[1] - 97) if len(text) == 2 else (-1, -1)
         if not (0 <= column < size and 0 <= row < size):
             shown = _shown(raw.decode("ascii", "replace"))
-            raise ValueError(f"SGF: [{shown}] is no point of a {size}x{size} board")
+            raise ValueError(f"SGF: [{shown}] is not a point of a {size}x{size} board")
         return int(point_at(row, column, size))
 
     def _points(self, values: list[bytes]) -> list[int]:
@@ -380,7 +379,7 @@ class _Reader:
             if PASS in (low, high):
                 continue
             stride = self.game.size + 1
-            # Some programs name the corners the other way round.
+            # Some programs swap the corners.
             (top, bottom), (left, right) = (
                 sorted((low // stride, high // stride)),
                 sorted((low % stride, high % stride)),
@@ -391,7 +390,7 @@ class _Reader:
         return points
 
     def _setup(self, node: dict[str, list[bytes]]) -> None:
-        """Apply a node's setup; stones that change the position after moves make it the one to start from."""
+        """Apply a node's setup; if it changes stones after moves, the game starts from that position."""
         if not node.keys() & {*STONES, "PL"}:
             return
         game = self.game
@@ -424,14 +423,14 @@ class _Reader:
             game.to_move = COLOR_OF[player]
 
     def _reached(self) -> Game:
-        """The game so far; each move is played once, however many setups follow it."""
+        """The game so far; moves since the last call are played."""
         if self._so_far is None:
             self._so_far = replace(self.game, moves=[]).to_game()
         _play(self._so_far, self.game.moves[self._so_far.n_moves :])
         return self._so_far
 
     def _moves(self, node: dict[str, list[bytes]]) -> None:
-        """Append a node's move; a node with both colours, which the standard forbids, counts as Black's first."""
+        """Append a node's moves; of two moves, which the standard forbids, Black's is the first."""
         for name, color in COLOR_OF.items():
             if name in node and self._moves_left:
                 if not self.game.moves:
@@ -441,15 +440,15 @@ class _Reader:
 
 
 def _shown(text: str) -> str:
-    """A value's beginning as it may stand in a message of one line."""
+    """The beginning of a value for a message, without control characters."""
     return "".join(sign if sign.isprintable() else "?" for sign in text[:20])
 
 
 def _komi(text: str) -> float | None:
-    """Komi in points.
+    """Komi in points; None = invalid.
 
-    Servers also write hundredths (``650``) and, in quarters of a "zi", half the komi: ``3.75`` or ``375`` for 7.5. More
-    than ``MOST_ZI`` is no komi of people's: then a quarter is none either. People add units: ``6目半``, ``2.75子``.
+    Servers also write hundredths (``650``), and zi, half the komi, in quarters: ``3.75`` or ``375`` for 7.5. Quarters
+    above ``MOST_ZI`` are invalid. Units are allowed: ``6目半``, ``2.75子``.
     """
     found = _KOMI.fullmatch(text.casefold())
     if found is None:
@@ -470,7 +469,7 @@ def _komi(text: str) -> float | None:
 
 
 def _rules(text: str) -> Rules | None:
-    """Rules by name or in KataGo's short form; None for those that we do not know."""
+    """Rules by name or in KataGo's short form; None = unknown."""
     try:
         return rules_from(_OF_RULES.sub("", text)) if text else None
     except ValueError:
@@ -478,20 +477,20 @@ def _rules(text: str) -> Rules | None:
 
 
 RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
-"""Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
+"""Rule set -> name that the SGF standard defines, if it is not the capitalised name as for ``Japanese``"""
 
 
 def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") -> str:
-    """A game as FF[4] in UTF-8, on one line, as scripts expect of ``printsgf``.
+    """A game as SGF FF[4] in UTF-8 on one line, as scripts expect from ``printsgf``.
 
     Args:
         black, white: names of the players.
-        result: as in RE, ``B+3.5``.
+        result: value of RE, such as ``B+3.5``.
     """
     record = sgf.Sgf_game(game.size, encoding="UTF-8")
     root = record.get_root()
     root.set("AP", ("Keima", __version__))
-    # With its point a large one is no number of hundredths, as servers write them.
+    # A large komi gets a decimal point, or it would be read as hundredths.
     root.set_raw("KM", f"{game.komi:g}".encode() if abs(game.komi) < 100 else f"{game.komi:.1f}".encode())
     name = game.rules.name
     root.set("RU", short_form(game.rules) if name == CUSTOM else RU_NAMES.get(name, name.title()))
@@ -511,7 +510,7 @@ def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") ->
 
 
 def _reached(stage: Stage, size: int) -> dict[int, int]:
-    """The stones on the board at the end of a stage, colour by point."""
+    """The stones at the end of a stage: point -> colour."""
     game = Game(size)
     black, white = ([point for point, of in stage.stones.items() if of == color] for color in (BLACK, WHITE))
     game.setup_stones(black, white, stage.to_move)
@@ -521,12 +520,12 @@ def _reached(stage: Stage, size: int) -> dict[int, int]:
 
 
 def _set_up(node: Any, stage: Stage, before: dict[int, int], size: int) -> None:
-    """Write what makes a position of the one before."""
+    """Write the setup properties that turn the stones ``before`` into those of a stage."""
     changed = before.items() ^ stage.stones.items()
     colors = {point: stage.stones.get(point, EMPTY) for point, _ in sorted(changed)}
     for name, color in (("AB", BLACK), ("AW", WHITE), ("AE", EMPTY)):
         if places := [to_sgf(point, size).encode() for point, of in colors.items() if of == color]:
             node.set_raw_list(name, places)
     if stage.stones or stage.to_move == WHITE:
-        # Without it stones of Black alone are a handicap, after which White is to move.
+        # Without PL, Black's stones alone would be a handicap, after which White is to move.
         node.set("PL", color_letter(stage.to_move).lower())

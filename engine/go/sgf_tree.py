@@ -1,7 +1,7 @@
-"""An SGF game's whole tree as it stands in a file, to be added to and written again: all that was there stays.
+"""Complete SGF game trees, which can be changed and written again without loss.
 
-What :mod:`engine.go.sgf` reads is the main line alone. Here properties are kept as bytes, known or not, variations in
-their order. Text becomes UTF-8, and CA says so.
+:mod:`engine.go.sgf` reads the main line alone. Here all properties are kept as bytes, and variations in their order.
+Text is converted to UTF-8, and CA is set to it.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,11 +12,11 @@ from sgfmill import sgf_grammar
 from engine.go.sgf import COLOR_OF, game_pieces, parsed_tree, text_of
 
 Node = dict[str, list[bytes]]
-"""A node's properties: raw values by name, in UTF-8"""
+"""A node's properties: name -> raw values in UTF-8"""
 
 
 class SgfTree:
-    """One game of a file. Its nodes are dictionaries, which may be changed."""
+    """One game of a file. Its nodes are dictionaries, which callers may change."""
 
     def __init__(self, tree: Any) -> None:
         """Made by :func:`read_trees` of sgfmill's ``Coarse_game_tree``."""
@@ -24,24 +24,22 @@ class SgfTree:
         self._main = list(self._root.first_line())
 
     def main_line(self) -> list[Node]:
-        """The nodes of the game itself."""
+        """The nodes of the main line."""
         return [node.properties for node in self._main]
 
     def move_nodes(self, count: int) -> list[int]:
-        """Where in the main line the last moves are.
+        """Indices in the main line of the nodes of the last moves, one for each move.
 
         Args:
-            count: of moves; those before a later setup are none of the game.
-        Returns:
-            list[int]: the index of each move's node.
+            count: number of moves, without those before a setup in mid-game.
         """
         found = [at for at, node in enumerate(self.main_line()) for name in COLOR_OF if name in node]
         return found[len(found) - count :]
 
     def remove_variations(self, is_unwanted: Callable[[Node], bool]) -> None:
-        """Drop the variations, wherever they are, all of whose nodes are unwanted; the game itself stays."""
+        """Remove variations, at any depth, all of whose nodes are unwanted; the main line stays."""
         main = {id(node) for node in self._main}
-        # Those below come first, since what is kept of them keeps what is above.
+        # Children before parents, since a child that stays keeps its parent.
         order, todo = [], [self._root]
         while todo:
             node = todo.pop()
@@ -62,7 +60,7 @@ class SgfTree:
             todo += node.children
 
     def add_variation(self, at: int, nodes: list[Node]) -> None:
-        """Append a variation to what follows a node of the main line; a node where the game ends gets none."""
+        """Append a variation after a node of the main line, but not after its last node."""
         parent = self._main[at]
         if not parent.children or not nodes:
             return
@@ -73,14 +71,14 @@ class SgfTree:
         parent.children.append(first)
 
     def to_bytes(self) -> bytes:
-        """The game as a file of SGF."""
+        """The game as an SGF file."""
         tree = sgf_grammar.make_coarse_game_tree(self._root, lambda node: node.children, lambda node: node.properties)
         written: bytes = sgf_grammar.serialise_game_tree(tree, wrap=None)
         return written
 
 
 class _Branch:
-    """A node and what follows it."""
+    """A node with its subtree."""
 
     def __init__(self, properties: Node) -> None:
         self.properties = properties
@@ -90,12 +88,12 @@ class _Branch:
     def of(cls, tree: Any) -> "_Branch":
         """From sgfmill's tree."""
         root = cls(tree.sequence[0])
-        # It sets an attribute ``_children`` of ours to an empty list, which nothing reads.
+        # make_tree also sets an attribute ``_children`` of each node to an empty list; it is not used.
         sgf_grammar.make_tree(tree, root, lambda parent, properties: cls(properties), _append)
         return root
 
     def first_line(self) -> "Iterator[_Branch]":
-        """This node, what follows it first, and so on."""
+        """This node, its first child, the latter's first child, and so on."""
         node: _Branch | None = self
         while node is not None:
             yield node
@@ -107,9 +105,10 @@ def _append(parent: _Branch, child: _Branch) -> None:
 
 
 def read_trees(data: bytes) -> Iterator[tuple[bytes, SgfTree | ValueError]]:
-    """Every game of a file: its bytes, as :func:`engine.go.sgf.read_sgf` takes them, and its tree or what is wrong.
+    """Every game of a file within the limits of :mod:`engine.go.sgf`.
 
-    The limits of :mod:`engine.go.sgf` hold.
+    Yields:
+        The game's bytes, as for :func:`engine.go.sgf.read_sgf`, and its tree or the error of a broken game.
     """
     for piece, encoding in game_pieces(data):
         try:
@@ -119,14 +118,9 @@ def read_trees(data: bytes) -> Iterator[tuple[bytes, SgfTree | ValueError]]:
             continue
         for node in tree.every_node():
             for name, values in node.items():
-                node[name] = [_in_utf8(value, encoding) for value in values]
+                node[name] = [value if value.isascii() else text_of(value, encoding).encode() for value in values]
         tree.main_line()[0]["CA"] = [b"UTF-8"]
         yield tree.to_bytes(), tree
-
-
-def _in_utf8(raw: bytes, encoding: str) -> bytes:
-    """A raw value converted to UTF-8."""
-    return raw if raw.isascii() else text_of(raw, encoding).encode()
 
 
 def raw(text: str) -> bytes:

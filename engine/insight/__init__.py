@@ -1,1 +1,1 @@
-"""What the engine thinks of a position, for people who look at it."""
+"""Analyses, reviews and pictures of positions, for users and their programs."""

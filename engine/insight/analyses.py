@@ -1,8 +1,8 @@
-"""Many positions analysed side by side in one process: a search each, and one inference server for all.
+"""Concurrent analyses of positions in one process: a search for each, one inference server for all.
 
-Each thread of an :class:`Analyses` takes the most urgent job, searches its position from an empty tree, and says what
-it found. A search of few visits has few leaves in flight; those of all searches are merged into one queue, so that
-batches are full where many positions wait, and where few wait each search gets more threads and more of the memory.
+Each thread of an :class:`Analyses` takes the job of the highest priority, searches its position from an empty tree, and
+reports the results. A search of few visits has few leaves in flight; the server merges those of all searches, so
+batches are full if many positions wait. If few positions wait, each search gets more threads and memory.
 """
 
 import heapq
@@ -39,36 +39,36 @@ from engine.search.tuning import FREE_MIB, resolved, tree_bytes, working_bytes
 
 MOST_WARM_UP = 19
 MOST_PARTS = 64
-"""Sets of options whose parts are kept; clients that try settings out send ever new ones"""
+"""Sets of options whose parts are cached; some clients send new options with every query"""
 LEAST_MIB = 16
-"""Memory for each of the positions that are searched at once; where there is less, they are fewer"""
+"""Least memory for each concurrent search; with less memory there are fewer searches"""
 RAW_S = 0.5
-"""How long the raw outputs are waited for where a job is cut short, and by a report of a search that goes on"""
+"""Longest wait for the raw outputs of a job that was ended early, and for a report during the search"""
 PATIENCE_S = 30.0
-"""How long they are waited for at the end of a search, to which the network has answered"""
+"""Longest wait for the raw outputs at the end of a search"""
 AT_ONCE = {"cpu": 16, "gpu": 64}
-"""Positions at once where nothing else is wanted: a search of few visits has a leaf or two in flight"""
+"""Default number of concurrent searches, each of which has only a leaf or two in flight"""
 
 
 class Analysis(NamedTuple):
-    """What is known of a position."""
+    """The results of a search, and the network's raw outputs."""
 
     report: Report
     raw: PositionOutput
 
     @property
     def ownership_black(self) -> np.ndarray | None:
-        """The search's ownership, or the network's; None = neither is known."""
+        """The search's ownership, else the network's; None = unknown."""
         return self.raw.ownership_black if self.report.ownership_black is None else self.report.ownership_black
 
     def score_stdev(self) -> float | None:
-        """How far the final score may lie from the lead; None where ownership is not known."""
+        """Standard deviation of the final score in points; None = ownership is unknown."""
         return score_stdev(self.ownership_black)
 
 
 @dataclass(frozen=True)
 class Task:
-    """A position, and how it is to be analysed."""
+    """A position to analyse, with options and limits."""
 
     position: Position
     options: SearchOptions
@@ -77,50 +77,48 @@ class Task:
     """0 = no limit"""
     moves: MoveFilter = EVERY_MOVE
     every_prior: bool = False
-    """reports hold all moves, those too that have no visit"""
+    """whether reports include moves without visits"""
     ownership: bool = False
-    """reports say who owns what, for each move too"""
+    """whether reports include ownership, of the position and of each move"""
     interval_s: float = math.inf
-    """between reports during the search"""
+    """interval of reports during the search"""
     first_s: float = math.inf
-    """until the first of them; infinite = there are none"""
+    """time of the first of these reports; infinite = no reports during the search"""
 
 
 class Job:
-    """A task on its way. Threads: any may read."""
+    """A task submitted to :class:`Analyses`. Threads: any may read."""
 
-    def __init__(self, task: Task, priority: int, tell: Callable[[Analysis | None, bool], None],
-                 fail: Callable[[str], None]) -> None:  # fmt: skip
-        """Made by those who :meth:`Analyses.submit` it.
-
-        Args:
-            priority: larger ones first; among equals the older.
-            tell: given what was found and whether the search goes on; once, at the end, it does not. None = the job
-                was ended before anything was found.
-            fail: given one line, in place of the last ``tell``: the network failed before anything was found.
+    def __init__(self, task: Task, priority: int, on_report: Callable[[Analysis | None, bool], None],
+                 on_failure: Callable[[str], None]) -> None:  # fmt: skip
+        """Args:
+        priority: higher ones first; among equals the older job.
+        on_report: called with an analysis and whether it is during the search; exactly once it is not. None = the job
+            was ended before its search began.
+        on_failure: called with one line in place of the last ``on_report``: the network failed before any result.
         """
-        self.task, self.priority, self.tell, self.fail = task, priority, tell, fail
+        self.task, self.priority, self.on_report, self.on_failure = task, priority, on_report, on_failure
         self.ended = threading.Event()
-        """set when the job is to end as it stands"""
+        """set to end the job with the results so far"""
         self.search: Search | None = None
-        """while it runs"""
+        """the running search"""
         self.is_taken = False
 
 
 class Analyses:
-    """Searches side by side. Threads: one submits, ends and closes."""
+    """A pool of searches with a queue of jobs. Threads: one calls submit, end, finish and close."""
 
     def __init__(self, parts: Parts, server: InferenceServer | None, at_once: int) -> None:
         """Start the threads.
 
         Args:
-            parts: as loaded; those of each task's options are derived from them.
-            server: evaluates for all searches, made with ``shared``; None = there is no network.
-            at_once: positions that are searched side by side, as many as :func:`positions_at_once` allows.
+            parts: as loaded; those for each task's options are derived from them.
+            server: shared by all searches, made with ``shared``; None = no network.
+            at_once: number of concurrent searches, at most :func:`positions_at_once`.
         """
         self._loaded, self._server, self._at_once = parts, server, at_once
         self.parts_of = lru_cache(MOST_PARTS)(partial(parts_with, parts))
-        """what searches with some options are made of; arguments and errors as of :func:`parts_with`"""
+        """:func:`parts_with` of the loaded parts, cached"""
         self._queue: list[tuple[int, int, Job]] = []
         self._numbers = itertools.count()
         self._running: list[Job] = []
@@ -136,11 +134,11 @@ class Analyses:
             thread.start()
 
     def warm_up(self, size: int, visits: int) -> None:
-        """Analyse an empty board and wait for it, so that everything has been used once."""
+        """Analyse an empty board and wait, so that kernels are compiled and the network is warm."""
         done = threading.Event()
         position = Game(min(size, MOST_WARM_UP)).position
         task = Task(position, self._loaded.options, visits)
-        self.submit([Job(task, 0, lambda found, goes_on: done.set(), lambda reason: done.set())])
+        self.submit([Job(task, 0, lambda found, is_during_search: done.set(), lambda reason: done.set())])
         done.wait()
 
     def submit(self, jobs: list[Job]) -> None:
@@ -151,7 +149,7 @@ class Analyses:
             self._changed.notify(len(jobs))
 
     def end(self, jobs: list[Job]) -> None:
-        """End jobs as they stand: those that have not begun report here, the others report what they found."""
+        """End jobs early: jobs without a search report None in this call, running ones their results so far."""
         with self._changed:
             waiting = [job for job in jobs if not (job.is_taken or job.ended.is_set())]
             for job in jobs:
@@ -159,10 +157,10 @@ class Analyses:
                 if job.search is not None:
                     job.search.stop()
         for job in waiting:
-            job.tell(None, False)
+            job.on_report(None, False)
 
     def finish(self) -> None:
-        """Wait until all jobs are done; no more may be submitted."""
+        """Wait for all jobs; no job may be submitted afterwards."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -170,19 +168,19 @@ class Analyses:
             thread.join()
 
     def close(self) -> None:
-        """End all jobs, and the threads."""
+        """End all jobs early, and stop the threads."""
         with self._changed:
             jobs = [job for _, _, job in self._queue] + self._running
         self.end(jobs)
         self.finish()
 
     def forget(self) -> None:
-        """Drop what is cached of the network's outputs."""
+        """Clear the cache of the network's outputs."""
         if self._server is not None:
             self._server.forget()
 
     def _run(self) -> None:
-        """A thread: one job after the other."""
+        """Main loop of a thread."""
         while (taken := self._take()) is not None:
             job, active = taken
             try:
@@ -190,7 +188,7 @@ class Analyses:
             except Exception as error:
                 if not isinstance(error, NetworkFailed):
                     traceback.print_exc(file=sys.stderr)
-                job.fail(f"{type(error).__name__}: {' '.join(str(error).split())}")
+                job.on_failure(f"{type(error).__name__}: {' '.join(str(error).split())}")
             finally:
                 with self._changed:
                     job.search = None
@@ -198,7 +196,7 @@ class Analyses:
                     self._share_memory()
 
     def _take(self) -> tuple[Job, int] | None:
-        """The next job, and how many there are to share the machine with, itself included; None = the end."""
+        """The next job, and the number of jobs that share the machine, this one included; None = closing."""
         with self._changed:
             while True:
                 while self._queue:
@@ -212,7 +210,7 @@ class Analyses:
                 self._changed.wait()
 
     def _analyse(self, job: Job, active: int) -> None:
-        """Search a job's position, and say what was found."""
+        """Search a job's position, and report the results."""
         task, size = job.task, int(job.task.position.board.meta[META_SIZE])
         parts = fitting(self.parts_of(task.options), size)
         server = self._server if parts.networks else None
@@ -229,34 +227,35 @@ class Analyses:
                 self._share_memory()
             fewest = size * size + 1 if task.every_prior else 0
             ending = root_ending(search, position, partial(ownership_tables, parts))
-            watcher = Watcher(partial(_tell, job, query, ending), task.interval_s, task.first_s, fewest, task.ownership)
+            watcher = Watcher(partial(_report_during, job, query, ending), task.interval_s, task.first_s, fewest,
+                              task.ownership)  # fmt: skip
             limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
             try:
                 report = search.run(limits, task.moves, watcher, wide_root_noise=task.options.wide_root_noise,
                                     ending=ending)  # fmt: skip
                 if search.is_full and report.visits < task.visits:
-                    say_once("searches end early, their share of --memory taken: it may be larger")
+                    say_once("searches end early, for their share of --memory is full; increase it")
             except NetworkFailed as error:
                 say_once(str(error))
                 report = search.report(fewest_moves=fewest)
                 if not report.visits:
-                    job.fail(str(error))
+                    job.on_failure(str(error))
                     return
-            job.tell(_analysis(report, _raw_output(job, query), ending) if report.visits else None, False)
+            job.on_report(_analysis(report, _raw_output(job, query), ending) if report.visits else None, False)
         finally:
             search.close()
             if query is not None:
-                query.abandon()
+                query.cancel()
 
     def _share_memory(self) -> None:
-        """Give each search that runs its part of the memory: there are more or fewer of them now. The lock is held."""
+        """Divide the memory among the running searches, whose number has changed. The lock is held."""
         searches = [job.search for job in self._running if job.search is not None]
         parts = shares([search.memory_bytes for search in searches], self._tree_bytes, self._at_once)
         for search, part in zip(searches, parts, strict=True):
             search.limit_memory(part)
 
     def _prepare(self, server: InferenceServer | None, size: int) -> None:
-        """Let the network see its first board of a size."""
+        """Warm the network up for a new board size."""
         with self._preparing:
             if server is not None and size not in self._sizes_seen:
                 self._sizes_seen.add(size)
@@ -264,10 +263,10 @@ class Analyses:
 
 
 def positions_at_once(parts: Parts, wanted: int = 0) -> int:
-    """How many positions to analyse side by side: no more than memory allows.
+    """Number of concurrent searches, limited by the memory.
 
     Args:
-        wanted: 0 = as many as suit the device; where more are wanted than there may be, a line says so.
+        wanted: 0 = the device's default; a larger number than the memory allows is reduced with a notice.
     """
     network = parts.networks[0] if parts.networks else None
     options = resolved(parts.options, network)
@@ -279,13 +278,14 @@ def positions_at_once(parts: Parts, wanted: int = 0) -> int:
 
 
 def shares(taken: Sequence[int], whole: int, at_once: int) -> list[int]:
-    """What each of some trees may take: even parts, but what one has taken already it keeps. In all no more than there
-    is, of which half is kept for the searches that may yet begin.
+    """Memory limits of trees: equal shares, except that no tree gets less than it uses already.
+
+    Half of the share of each search that has not begun is kept free.
 
     Args:
-        taken: bytes, of each tree.
-        whole: bytes.
-        at_once: most trees there will be.
+        taken: bytes that each tree uses.
+        whole: bytes of all trees.
+        at_once: most concurrent searches.
     """
     left, count = whole - (at_once - len(taken)) * (whole // (2 * at_once)), len(taken)
     for one in sorted(taken, reverse=True):
@@ -296,25 +296,25 @@ def shares(taken: Sequence[int], whole: int, at_once: int) -> list[int]:
 
 
 def _for_one(options: SearchOptions, server: InferenceServer | None, active: int) -> SearchOptions:
-    """The options of one search of ``active``: its part of the threads, and a seed of its own if none is given."""
+    """Options of one of ``active`` searches: its share of the threads, and a random seed if none is given."""
     threads = max(1, resolved(options, server).threads // active)
     return replace(options, threads=threads).seeded()
 
 
-def _tell(job: Job, query: PositionQuery | None, ending: RootEnding, report: Report) -> None:
-    """A report during the search."""
+def _report_during(job: Job, query: PositionQuery | None, ending: RootEnding, report: Report) -> None:
+    """Pass a report during the search on to the job."""
     if not job.ended.is_set():
         raw = NOTHING if query is None else query.outputs_within(RAW_S)
-        job.tell(_analysis(report, raw, ending), True)
+        job.on_report(_analysis(report, raw, ending), True)
 
 
 def _analysis(report: Report, raw: PositionOutput, ending: RootEnding) -> Analysis:
-    """What was found, with the count of the position where the game is at its end."""
+    """The analysis of a report, with the position's score if the game is at its end."""
     return Analysis(ending.applied(report) if ending.matters(lambda: raw.ownership_black) else report, raw)
 
 
 def _raw_output(job: Job, query: PositionQuery | None) -> PositionOutput:
-    """The raw outputs, where they come; a job that is cut short does not wait for them for long, none for ever."""
+    """The raw outputs, or :data:`NOTHING` after a limited wait, which is short for a job that was ended early."""
     if query is None:
         return NOTHING
     try:

@@ -1,7 +1,4 @@
-"""A player's evaluation of a position, point by point, for boards and graphics that people look at.
-
-Nothing here is played, and nothing here is drawn: the GTP commands turn these arrays into boards and graphics.
-"""
+"""Evaluations of a position point by point, as arrays that the GTP commands for GoGui turn into graphics."""
 
 import time
 from typing import NamedTuple
@@ -23,24 +20,24 @@ from engine.rollout.policy import FACTOR_BITS, begin, clear_responses, list_resp
 from engine.rollout.softmax import consider, new_candidates, weigh
 
 PATIENCE_S = 10.0
-"""How long the network's policy is waited for"""
+"""Longest wait for the network's policy"""
 
 
 class Policy(NamedTuple):
-    """Probabilities of the moves of the side to move, and its win rate, without a search."""
+    """Policy and win rate of the side to move, without a search."""
 
     probabilities: np.ndarray
-    """float64[N*N+1] in policy order, the pass last; 0 where a move is illegal"""
+    """float64[N*N+1] in policy order, the pass last; 0 = illegal"""
     win: float
-    """probability that the side to move wins; nan = unknown, as no network plays"""
+    """win probability of the side to move; nan = unknown, without a network or value head"""
 
 
 def policy(player: Player, color: int, symmetry: int) -> Policy:
-    """The policy of the network that plays, shown the position under one symmetry; without one the pattern tree policy.
+    """The policy of the player's network under one symmetry; without a network the pattern tree policy.
 
     Raises:
         ValueError: the network failed, or did not answer in time or before an interruption; one line.
-    Threads: as for :class:`Player`; a search in the opponent's time may go on meanwhile.
+    Threads: as for :class:`Player`; pondering may continue meanwhile.
     """
     server = player.server
     if server is None or "policy" not in server.spec.heads:
@@ -58,7 +55,7 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
 
 
 def rollout_probabilities(position: Position, color: int, options: SearchOptions) -> np.ndarray:
-    """Probabilities of a rollout's next move, float64[N*N+1] in policy order, the pass last."""
+    """Probabilities of the next move of a rollout, float64[N*N+1] in policy order, the pass last."""
     tables, board = tables_of(options), position.board
     size, last = int(board.meta[META_SIZE]), _last_move(position, 1)
     weights = new_weights(size)
@@ -66,7 +63,7 @@ def rollout_probabilities(position: Position, color: int, options: SearchOptions
     drawn = weights.weight[:, color - BLACK].astype(np.int64)
     count = clear_responses(weights)
     if last != PASS:
-        # As in a search, where the root has no record of what its last move captured.
+        # 0 captured stones, as in a search, whose root does not know the captures of the last move.
         count = list_responses(weights, board, tables, last, color, 0)
     for point in weights.response[:count]:
         drawn[point] = (drawn[point] * weights.factor[point]) >> FACTOR_BITS
@@ -93,27 +90,27 @@ def _tree_policy(position: Position, color: int, options: SearchOptions) -> np.n
 
 
 def _last_move(position: Position, back: int) -> int:
-    """The last move, or one further back; PASS where there is none."""
+    """The last move (``back`` = 1) or an earlier one; PASS if there is none."""
     n_moves = int(position.meta[META_N_MOVES])
     return int(position.moves[n_moves - back]) if n_moves >= back else PASS
 
 
 def _normalised(weights: np.ndarray) -> np.ndarray:
-    """Weights divided by their sum; where all are 0, the pass has probability 1."""
+    """Weights divided by their sum; if all are 0, the pass has probability 1."""
     if not weights.any():
         weights = np.append(np.zeros(len(weights) - 1), 1)
     return weights / weights.sum()
 
 
 def liberties(board: Board) -> np.ndarray:
-    """int16[N*N]: liberties of the chain on every point, 0 on empty ones."""
+    """int16[N*N] in policy order: liberties of the chain on each point, 0 on empty points."""
     points = on_board_points(int(board.meta[META_SIZE]))
     heads = board.head[points]
     return np.where(heads > 0, board.libs[heads], 0)
 
 
 def ladders(board: Board, color: int) -> tuple[list[int], list[int]]:
-    """The points where a colour's move captures in a ladder, and those where it escapes from one."""
+    """Points of a colour's ladder captures, and of its ladder escapes (:mod:`engine.go.ladder`)."""
     size = int(board.meta[META_SIZE])
     captures, escapes = np.zeros(size * size, np.uint8), np.zeros(size * size, np.uint8)
     ladder_planes(board, color, new_ladder_scratch(size), captures, escapes)

@@ -1,7 +1,7 @@
 """A network's outputs for one position, without a search.
 
-A :class:`PositionQuery` asks the inference server for the raw numbers of an analysis while its search begins.
-:func:`raw_evaluation` computes all outputs in float32 on the CPU, as people compare them: White's.
+A :class:`PositionQuery` gets them from the inference server, concurrently with the search of an analysis.
+:func:`raw_evaluation` computes all outputs in float32 on the CPU, from White's view, to compare with KataGo's.
 """
 
 import functools
@@ -25,21 +25,21 @@ from engine.play.player import Player
 from weights import NetworkPath
 
 SPREAD = 1.75
-"""The standard deviation of a score, in terms of what it would be if points changed hands each by itself: they do so
-in groups. KataGo's networks say 10 to 14 points on 7x7 and 30 on 19x19, both 1.6 to 1.9 times that."""
+"""Ratio of the standard deviation of the score to that of independent points, since groups change hands as a whole.
+KataGo's networks give 10 to 14 points on 7x7 and 30 on 19x19, both 1.6 to 1.9 times that of independent points."""
 POLL_S = 0.05
-"""How often it is asked whether outputs are still wanted"""
+"""Interval of checking for an interruption while waiting for outputs"""
 OWNER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
-"""A point's owner as one character: the first is -1, the last 1, in equal steps. Source: CGOS's analysis format"""
+"""Ownership of a point as one character, from -1 to 1 in equal steps. Source: CGOS's analysis format"""
 
 
 class PositionOutput(NamedTuple):
-    """A network's outputs for a position; None = it has no such head."""
+    """A network's outputs for a position; None = the network has no such head."""
 
     value_stm: float | None
     """-1 to 1 for the side to move"""
     score_stm: float | None
-    """lead in points, likewise"""
+    """lead in points of the side to move"""
     policy: np.ndarray | None
     """float64[N*N+1] in policy order, pass last: probabilities of the legal moves; nan = illegal"""
     ownership_black: np.ndarray | None
@@ -50,13 +50,13 @@ NOTHING = PositionOutput(None, None, None, None)
 
 
 class PositionQuery:
-    """A position on its way through the network. Threads: one."""
+    """A request to the inference server for one position. Threads: one."""
 
     def __init__(self, server: InferenceServer, encoder: Encoder, position: Position, symmetry: int = 0) -> None:
-        """Ask; returns at once.
+        """Submit the request; returns at once.
 
         Args:
-            symmetry: under which the network sees the position.
+            symmetry: symmetry under which the position is encoded.
         Raises:
             NetworkFailed: the server is closed.
         """
@@ -69,10 +69,10 @@ class PositionQuery:
         self._found: PositionOutput | None = None
 
     def outputs(self, deadline_s: float = math.inf) -> PositionOutput:
-        """Wait for the outputs; :data:`NOTHING` if they have not come by then.
+        """Wait for the outputs; returns :data:`NOTHING` at the deadline.
 
         Args:
-            deadline_s: ``time.perf_counter`` from when on they are not waited for.
+            deadline_s: as a value of ``time.perf_counter``.
         Raises:
             NetworkFailed: the evaluation failed.
         """
@@ -82,21 +82,23 @@ class PositionQuery:
         return self._found
 
     def outputs_unless(self, interrupted: threading.Event, deadline_s: float, grace_s: float = 0.0) -> PositionOutput:
-        """:meth:`outputs`, which are waited for no longer than ``grace_s`` once ``interrupted`` is set."""
+        """:meth:`outputs`, but wait at most ``grace_s`` after the deadline or after ``interrupted`` is set."""
         while time.perf_counter() < deadline_s and not interrupted.is_set():
             if self._request.done.wait(POLL_S):
                 break
         return self.outputs(time.perf_counter() + grace_s)
 
     def outputs_within(self, patience_s: float) -> PositionOutput:
-        """The outputs if they come in this time: else :data:`NOTHING`, and where they never will; they may be asked for
-        again."""
+        """The outputs if they come within some seconds; :data:`NOTHING` if they do not, or the evaluation failed.
+
+        The request stays, so the outputs can be read later.
+        """
         if not self._request.done.wait(patience_s) or self._request.error is not None:
             return NOTHING
         return self.outputs()
 
     def _read(self) -> PositionOutput:
-        """The request's outputs, which are there."""
+        """The outputs of the finished request."""
         spec, request, position = self._server.spec, self._request, self._position
         owners = ownership_of(BLACK, request.ownership[0], position, self._symmetry)
         return PositionOutput(
@@ -106,13 +108,13 @@ class PositionQuery:
             owners.astype(np.float32) if "ownership" in spec.heads else None,
         )
 
-    def abandon(self) -> None:
-        """The outputs are not wanted any more."""
+    def cancel(self) -> None:
+        """Give up the request; its outputs cannot be read any more."""
         self._server.cancel(self._request, running=True)
 
 
 def score_stdev(ownership: np.ndarray | None) -> float | None:
-    """Standard deviation of the final score, which follows from how open the ownership is; None = not known.
+    """Standard deviation of the final score, estimated from the uncertainty of the ownership; None = unknown.
 
     Args:
         ownership: float[N*N], -1 to 1, of either side.
@@ -123,7 +125,7 @@ def score_stdev(ownership: np.ndarray | None) -> float | None:
 
 
 def owner_letters(ownership: np.ndarray) -> str:
-    """Ownership as text, a character of :data:`OWNER_LETTERS` a point.
+    """Ownership as text, one character of :data:`OWNER_LETTERS` a point.
 
     Args:
         ownership: float[N*N], -1 to 1.
@@ -133,7 +135,7 @@ def owner_letters(ownership: np.ndarray) -> str:
 
 
 def inputs(encoder_name: str, position: Position, symmetry: int) -> tuple[np.ndarray, np.ndarray]:
-    """One position as a network sees it under one symmetry: planes float32[1, C, N, N] and globals float32[1, G]."""
+    """One position encoded under one symmetry: planes float32[1, C, N, N] and globals float32[1, G]."""
     size, encoder = int(position.board.meta[META_SIZE]), ENCODERS[encoder_name]
     planes = np.zeros((1, encoder.planes, size, size), np.float32)
     globals_ = np.zeros((1, encoder.globals), np.float32)
@@ -145,7 +147,7 @@ def move_probabilities(logits: np.ndarray, position: Position, symmetry: int) ->
     """Probabilities of the legal moves.
 
     Args:
-        logits: float32[N*N+1] of the network, which saw the board under the symmetry; pass last.
+        logits: float32[N*N+1] of the network for the position under ``symmetry``; pass last.
     Returns:
         float64[N*N+1] in policy order; nan = illegal.
     """
@@ -160,17 +162,17 @@ def ownership_of(color: int, ownership: np.ndarray, position: Position, symmetry
     """Ownership from a colour's view, in policy order.
 
     Args:
-        ownership: float[N, N] of the network, from the view of the side to move, under the symmetry.
+        ownership: float[N, N] of the network for the position under ``symmetry``, from the side to move's view.
     """
     home = symmetry_table(int(position.board.meta[META_SIZE]))[symmetry][:-1]
     return ownership.reshape(-1)[home] * (1.0 if position.meta[META_TO_MOVE] == color else -1.0)
 
 
 class RawEvaluation(NamedTuple):
-    """A network's raw outputs; nan = it has no such head."""
+    """A network's raw outputs; nan = the network has no such head."""
 
     output: RawOutput
-    """with win, loss, lead and score from White's view"""
+    """win, loss, lead and score are White's"""
     policy: np.ndarray
     """float64[N*N+1] in policy order, pass last: probabilities of the legal moves; nan = illegal"""
     ownership_white: np.ndarray
@@ -178,12 +180,12 @@ class RawEvaluation(NamedTuple):
 
 
 def raw_evaluation(network: RawNetwork, position: Position, symmetry: int, optimism: float) -> RawEvaluation:
-    """A network's outputs for a position shown under one symmetry (engine/features/symmetry.py).
+    """A network's outputs for a position under one symmetry (engine/features/symmetry.py).
 
     Args:
         optimism: see :meth:`engine.nets.raw.RawNetwork.ask`.
     Raises:
-        ValueError: it does not play boards of this size; one line.
+        ValueError: the network does not play this board size; one line.
     """
     size = int(position.board.meta[META_SIZE])
     output = network.ask(*inputs(network.spec.encoder, position, symmetry), optimism)
@@ -198,10 +200,10 @@ def raw_evaluation(network: RawNetwork, position: Position, symmetry: int, optim
 
 
 def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -> RawEvaluation:
-    """:func:`raw_evaluation` of a player's position with a colour to move, by its network.
+    """:func:`raw_evaluation` of a player's position with a colour to move, by the player's network.
 
     Raises:
-        ValueError: no network plays.
+        ValueError: the player has no network, or the network does not play this board size; one line.
     """
     if player.network_path is None:
         raise ValueError("there is no network to ask")
@@ -210,5 +212,5 @@ def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -
 
 @functools.lru_cache(maxsize=1)
 def _network(path: NetworkPath) -> RawNetwork:
-    """Read once, when it is first wanted."""
+    """The network of a file; the last one is cached."""
     return RawNetwork(path)

@@ -1,1 +1,1 @@
-"""Boards and charts as SVG and PNG, and pages of HTML around them."""
+"""Boards and charts as SVG and PNG, and HTML pages."""

@@ -16,9 +16,9 @@ function newBoard(element, size) {
   return {
     circle, word, stone,
     vertex: (i) => (i < 0 ? "pass" : COLUMNS[i % size] + (size - Math.floor(i / size))),
-    /** Show what lies below the stones, the stones, and the marks upon them. */
+    /** Draw the layers: ownership below the stones, the stones, and marks above them. */
     draw(...texts) { layers.forEach((layer, n) => { layer.innerHTML = texts[n]; }); },
-    /** Squares for who owns each point, 1 = Black's, -1 = White's: below the stones, and upon those that are dead. */
+    /** Squares for the ownership of each point, 1 = Black's, -1 = White's: below living stones, above dead ones. */
     owners(values, colors) {
       let below = "", upon = "";
       values.forEach((owner, i) => {
@@ -30,7 +30,7 @@ function newBoard(element, size) {
       });
       return [below, upon];
     },
-    /** The point where an event is; undefined = beside the board. */
+    /** The point of an event; undefined = outside the board. */
     pointAt(event) {
       const box = element.getBoundingClientRect(), scale = (CELL * (size + 1)) / box.width;
       const column = Math.round(((event.clientX - box.left) * scale) / CELL - 1.5);

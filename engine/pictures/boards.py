@@ -1,7 +1,7 @@
-"""Go boards as SVG: the empty board, stones and marks on it, and diagrams of positions with numbered moves.
+"""Go boards as SVG: the empty board, stones and marks, diagrams with numbered moves.
 
-Points are policy indices. Colours are the CSS variables of ``page.css``; ``board.js`` draws the same stones and marks
-in a browser.
+Points are policy indices. Colours are CSS variables of ``page.css``; ``board.js`` draws the same stones and marks in a
+browser.
 """
 
 import math
@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from engine.go.geometry import BLACK, COLUMNS, EMPTY, other
-from engine.go.notation import color_letter, star_points
+from engine.go.handicap import star_points
+from engine.go.points import color_letter
 from engine.pictures.drawing import svg
 
 CELL = 24
-"""Distance between two lines, in units of the drawing"""
+"""Distance of neighbouring lines, in units of the drawing"""
 STONE_RADIUS = 11.2
 LAYERS = '<g id="owners"></g><g id="stones"></g><g id="marks"></g>'
 """Groups that ``board.js`` fills"""
@@ -24,8 +25,8 @@ def board(size: int, drawn: str, title: str, attributes: str = "") -> Markup:
     """A board with coordinates, as an ``svg`` element.
 
     Args:
-        drawn: SVG of what lies on it.
-        title: what it shows, for those who do not see it.
+        drawn: SVG elements on the board.
+        title: text for screen readers.
     """
     side = CELL * (size + 1)
     return svg(side, side, _grid(size) + drawn, title, attributes)
@@ -51,7 +52,7 @@ def _grid(size: int) -> str:
 
 
 def centre(index: int, size: int) -> tuple[float, float]:
-    """Where a point is drawn: labels are on the left and below."""
+    """Coordinates of a point; there is room for labels on the left and below."""
     row, column = divmod(index, size)
     return CELL * (column + 1.5), CELL * (row + 1)
 
@@ -63,13 +64,13 @@ def circle(index: int, size: int, radius: float, style: str) -> str:
 
 
 def label(index: int, size: int, text: str, ink: str) -> str:
-    """A word on a point."""
+    """A text on a point."""
     x, y = centre(index, size)
     return f'<text x="{x:g}" y="{y + 4:g}" font-size="11" text-anchor="middle" fill="{ink}">{escape(text)}</text>'
 
 
 def stone(index: int, size: int, color: int, text: str = "") -> str:
-    """A stone, with a word on it."""
+    """A stone, with a text on it."""
     own, ink = color_letter(color).lower(), color_letter(other(color)).lower()
     style = f'fill="var(--stone-{own})" stroke="var(--edge)" stroke-width=".7"'
     return circle(index, size, STONE_RADIUS, style) + (label(index, size, text, f"var(--stone-{ink})") if text else "")
@@ -81,11 +82,11 @@ def diagram(
     """A position, as an ``svg`` element.
 
     Args:
-        colors: of all points.
-        title: as of :func:`board`.
-        line: moves to be shown with numbers from 1, in turns; -1 = a pass.
+        colors: colour of each point.
+        title: text for screen readers.
+        line: moves to show with numbers from 1, colours alternating; -1 = a pass.
         to_move: colour of the line's first move.
-        played: a move to be shown as a cross, or as a ring where the line has it; -1 = none.
+        played: a move to show as a cross, or as a ring if it is part of the line; -1 = none.
     """
     size = math.isqrt(len(colors))
     stones = {at: (color, "") for at, color in enumerate(colors) if color != EMPTY}

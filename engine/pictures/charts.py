@@ -1,4 +1,4 @@
-"""Charts as SVG: curves with a legend, points with intervals, and the course of a game move by move."""
+"""Charts as SVG: curves with a legend, values with intervals, and values over the moves of a game."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,27 +9,27 @@ from markupsafe import Markup, escape
 from engine.pictures.drawing import size_of, svg
 
 Points = Sequence[tuple[float, float]]
-"""x and y, in order"""
+"""Pairs of x and y in order of x"""
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 28, 56
 """Margins around the axes"""
 GAME_WIDTH, GAME_HEIGHT = 640, 150
 GAME_LEFT, GAME_RIGHT, GAME_TOP, GAME_BOTTOM = 48, 6, 8, 18
 LETTER = 6
-"""Width of a letter, roughly"""
+"""Approximate width of a letter"""
 CURVE_COLORS = 6
-"""Variables ``--s0`` and so on of ``page.css``"""
+"""Number of the variables ``--s0`` and so on of ``page.css``"""
 TICKS = 5
 COLUMNS = 2
-"""Of charts that stand side by side"""
+"""Charts in a row of :func:`side_by_side`"""
 MOST_POINTS = 300
-"""Of a curve; longer ones are drawn as means"""
+"""Most points of a curve; neighbours are averaged in longer ones"""
 MOST_DOTS = 30
-"""Points of a curve up to which each is marked"""
+"""Curves of up to this many points get a dot at each"""
 
 
 class Frame(NamedTuple):
-    """The edges of a chart's axes, and the ranges of values that they show."""
+    """The axes of a chart: their edges in the drawing, and their ranges of values."""
 
     left: float
     right: float
@@ -43,23 +43,23 @@ class Frame(NamedTuple):
         return self.left + (self.right - self.left) * (value - low) / (high - low)
 
     def y(self, value: float) -> float:
-        """Values outside the range are drawn on its edge."""
+        """Coordinate of a value, which is clamped to the range."""
         low, high = self.ys
         return self.bottom - (self.bottom - self.top) * (min(high, max(low, value)) - low) / (high - low)
 
     def curve(self, points: Points) -> str:
-        """A path through points."""
+        """Path data of a line through points."""
         return "M" + "L".join(f"{self.x(x):.1f} {self.y(y):.1f}" for x, y in points)
 
     def columns(self, marks: Iterable[tuple[float, str]], has_lines: bool) -> str:
-        """Words below the x axis, and lines up from them."""
+        """Labels below the x axis, with vertical grid lines if ``has_lines``."""
         places = [(f"{self.x(value):.1f}", words) for value, words in marks]
         lines = "".join(f'<path d="M{x} {self.top}V{self.bottom}" stroke="var(--grid)"/>' for x, _ in places)
         below = "".join(_text(x, self.bottom + 14, words, "middle") for x, words in places)
         return lines + below if has_lines else below
 
     def rows(self, marks: Iterable[tuple[float, str]]) -> str:
-        """Words left of the y axis, and lines from them."""
+        """Labels left of the y axis, with horizontal grid lines."""
         places = [(self.y(value), words) for value, words in marks]
         return "".join(
             f'<path d="M{self.left} {y:.1f}H{self.right}" stroke="var(--grid)"/>'
@@ -72,10 +72,10 @@ def line_chart(
     title: str, series: Mapping[str, Points], x_label: str,
     y_range: tuple[float | None, float | None] = (None, None),
 ) -> Markup:  # fmt: skip
-    """Curves with a legend; empty where there are no points. Points that are not finite are left out.
+    """Curves with a legend; empty if there are no points. Points that are not finite are left out.
 
     Args:
-        y_range: ends of the y axis; None = as the values want it.
+        y_range: ends of the y axis; None = from the values.
     """
     shown = {name: found for name, points in series.items() if (found := _thinned(points))}
     if not shown:
@@ -96,7 +96,11 @@ def line_chart(
 
 
 def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], x_label: str) -> Markup:
-    """One point a row with its interval: name, value, low and high; empty where there are no rows."""
+    """Values with intervals, one a row; empty if there are no rows.
+
+    Args:
+        rows: name, value, low and high end.
+    """
     if not rows:
         return Markup()
     names = [_shortened(name) for name, *_ in rows]
@@ -113,7 +117,7 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
 
 
 def side_by_side(charts: Iterable[str]) -> Markup:
-    """Charts in rows of two, those that are empty left out, as one drawing."""
+    """Charts in rows of ``COLUMNS`` as one drawing, without empty ones."""
     shown = [chart for chart in charts if chart]
     parts, bottom = [], 0.0
     for first in range(0, len(shown), COLUMNS):
@@ -130,14 +134,14 @@ def game_chart(
     title: str, last: int, y_range: tuple[float, float], marks: Sequence[tuple[float, str]],
     values: Points = (), bars: Sequence[tuple[int, float, int]] = (), attributes: str = "",
 ) -> Markup:  # fmt: skip
-    """What happened over the moves of a game: a filled curve or bars, and a cursor that a script may show.
+    """Values over the moves of a game: a filled curve or bars, and a hidden cursor for a script.
 
     Args:
-        title: for those who do not see it.
-        last: the last move.
-        marks: values where a line is drawn across, and its words; the curve is filled up to the middle one.
+        title: text for screen readers.
+        last: number of the last move.
+        marks: values with a horizontal line, and their labels; the curve is filled to the middle one.
         values: of the curve, by move.
-        bars: move, value and kind.
+        bars: move, value and kind (an index of the colours ``--k0`` and so on).
     """
     right, low = GAME_WIDTH - GAME_RIGHT, GAME_HEIGHT - GAME_BOTTOM
     frame = Frame(GAME_LEFT, right, GAME_TOP, low, (0, max(1, last)), y_range)
@@ -171,21 +175,21 @@ def _text(x: float | str, y: float | str, words: str, anchor: str, color: str = 
 
 
 def _shortened(name: str) -> str:
-    """A name that leaves the chart half of the width, its middle left out where it is longer."""
+    """A name shortened in its middle, so that names take at most half of the width."""
     most = (WIDTH // 2 - 12) // LETTER
     half = (most - 1) // 2
     return name if len(name) <= most else f"{name[: most - 1 - half]}…{name[-half:]}"
 
 
 def _padded(values: Sequence[float]) -> tuple[float, float]:
-    """Range of some values, a little wider, never empty."""
+    """Range of some values with a margin, never empty."""
     low, high = min(values), max(values)
     room = (high - low) * 0.04 or abs(low) * 0.1 or 1.0
     return low - room, high + room
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Round numbers within a range, and their words."""
+    """Round numbers within a range, and their labels."""
     rough = (high - low) / TICKS
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
@@ -194,7 +198,7 @@ def _ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def _thinned(points: Points) -> list[tuple[float, float]]:
-    """Points that are finite; neighbours as their mean, where there are too many."""
+    """The finite points; means of neighbours if there are more than ``MOST_POINTS``."""
     points = [point for point in points if all(map(math.isfinite, point))]
     size = max(1, -(-len(points) // MOST_POINTS))
     groups = [points[i : i + size] for i in range(0, len(points), size)]

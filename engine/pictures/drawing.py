@@ -1,8 +1,8 @@
-"""SVG drawings: elements for pages, files of their own, and PNG.
+"""SVG drawings as elements of pages, as files, and as PNG.
 
-Drawings name their colours as the variables of ``page.css``, which a page sets by its theme. They consist of ``rect``,
-``circle``, ``path`` with the commands M, L, H, V and Z, ``text``, ``g`` and ``svg`` alone: all that :func:`png` knows.
-PNG needs matplotlib, which comes with the extra ``train``.
+Colours are CSS variables of ``page.css``, which a page sets by its theme. Drawings consist of the elements that
+:func:`png` supports: ``rect``, ``circle``, ``path`` with the commands M, L, H, V and Z, ``text``, ``g`` and ``svg``.
+PNG needs matplotlib, which the extra ``train`` installs.
 """
 
 import io
@@ -29,7 +29,7 @@ def svg(width: float, height: float, drawn: str, title: str = "", attributes: st
     """An ``svg`` element.
 
     Args:
-        title: what it shows, for those who do not see it.
+        title: text for screen readers.
     """
     said = f"<title>{escape(title)}</title>" if title else ""
     return Markup(
@@ -39,7 +39,7 @@ def svg(width: float, height: float, drawn: str, title: str = "", attributes: st
 
 
 def stand_alone(drawing: str) -> str:
-    """A drawing as an SVG file of its own, on paper, since viewers may be dark."""
+    """A drawing as an SVG file, with an opaque background for viewers with a dark one."""
     head, rest = drawing.split(">", 1)
     width, _ = size_of(drawing)
     paper = '<rect width="100%" height="100%" fill="var(--paper)"/>'
@@ -48,10 +48,10 @@ def stand_alone(drawing: str) -> str:
 
 
 def check_png() -> None:
-    """See to it that PNG can be written, before hours go into what it shows.
+    """Check that PNG can be written.
 
     Raises:
-        ValueError: without matplotlib; one line.
+        ValueError: matplotlib is missing; one line.
     """
     try:
         import matplotlib.figure  # noqa: F401
@@ -84,11 +84,11 @@ def size_of(drawing: str) -> tuple[float, float]:
 
 
 def _draw(axes: "Axes", parent: ElementTree.Element, inherited: dict[str, str], corner: tuple[float, float]) -> None:
-    """Draw the children of an element onto axes that count in the drawing's units.
+    """Draw the children of an element onto axes in units of the drawing.
 
     Args:
-        inherited: attributes of the elements around it.
-        corner: where its own coordinates begin.
+        inherited: attributes of the enclosing elements.
+        corner: origin of the element's coordinates.
     """
     from matplotlib.patches import Circle, PathPatch, Rectangle
     from matplotlib.transforms import Affine2D
@@ -125,7 +125,7 @@ def _color(value: str) -> str:
 
 
 def _outline(text: str) -> "Outline":
-    """A path from the text of its ``d``."""
+    """Matplotlib's path from a path's attribute ``d``."""
     from matplotlib.path import Path as Outline
 
     codes = {"M": Outline.MOVETO, "Z": Outline.CLOSEPOLY}

@@ -1,7 +1,7 @@
-"""Pages of HTML that need nothing else: no server, no network, no other file.
+"""HTML pages as single files without dependencies, from Jinja templates.
 
-A template extends ``page.html``, whose content security policy lets a page load nothing, and whose style, ``page.css``,
-has a light and a dark theme. All values are escaped but for our own drawings.
+A template extends ``page.html``, whose content security policy forbids loading anything, and whose style, ``page.css``,
+has a light and a dark theme. All values are escaped except our own drawings.
 """
 
 from pathlib import Path
@@ -14,9 +14,10 @@ from engine import __version__
 
 
 def page(template: Path, **values: Any) -> str:
-    """A page from a template.
+    """Render a template.
 
-    In it, ``text_of(NAME)`` is the text of a script or style beside the template or here, and ``version`` is ours.
+    Besides ``values``, the template has ``text_of(NAME)``, the text of a file in its own folder or in this one, and
+    ``version``, the engine's version.
     """
     loader = FileSystemLoader([template.parent, Path(__file__).parent])
     environment = Environment(

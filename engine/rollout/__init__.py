@@ -1,1 +1,1 @@
-"""Games played to the end by fast random moves: their results and who owned what."""
+"""Rollouts: fast games to the end by uniformly random moves or local patterns; ownership from them."""

@@ -1,11 +1,11 @@
-"""Last good replies: moves remembered from the search tree for rollouts, as AlphaGo generalised them.
+"""Last good replies: replies from the search tree that rollouts play again, in AlphaGo's generalised form.
 
-At every step of a descent where the tree follows its most probable move, the move is entered under what surrounds the
-move before it. A rollout that comes upon the same surroundings plays the same reply with high probability, if what
-surrounds that reply is unchanged as well.
+At every step of a descent where the tree follows its most probable move, the move is stored under the 3x3 pattern
+around the previous move. A rollout that meets the same pattern plays the same reply with high probability, if the 3x3
+pattern around the reply is unchanged too.
 
-The paper keys on "colour, liberty and stone counts"; here on the 3x3 codes around both moves (colours and liberties)
-and on their points. The paper does not say how high the probability is: ``SearchOptions.reply_probability``.
+The paper keys on "colour, liberty and stone counts"; here the key is the points of both moves and the 3x3 codes around
+them (colours and liberties). The probability, which the paper does not give, is ``SearchOptions.reply_probability``.
 
 Source: AlphaGo, Methods, "Rollout policy" (the last paragraph); Baier and Drake, "The power of forgetting" (2010).
 """
@@ -26,10 +26,10 @@ POINT_BITS = 10
 
 
 class LastGoodReplies(NamedTuple):
-    """A table of replies; one entry a slot, the newest stays."""
+    """A hash table of replies, with one entry a slot, the newest."""
 
     key: Annotated[np.ndarray, "int64[ENTRIES]"]
-    """last move, its 3x3 code and the side to move; 0 = free"""
+    """last move, 3x3 code around it and side to move; 0 = free"""
     move: Annotated[np.ndarray, "int16[ENTRIES]"]
     """the reply, a point"""
     code: Annotated[np.ndarray, "int32[ENTRIES]"]
@@ -43,25 +43,25 @@ def new_last_good_replies() -> LastGoodReplies:
 
 @inlined_kernel
 def _key(cell, stride, last, color):
-    """Name of a situation: never 0."""
+    """Key of a last move and its 3x3 code; never 0."""
     return (square_code(cell, last, stride) << (POINT_BITS + 1)) | (last << 1) | (color - BLACK)
 
 
 @inlined_kernel
 def _slot(key):
-    """Where a situation is kept."""
+    """Slot of a key."""
     return np.int64((np.uint64(key) * GOLDEN) >> np.uint64(49))
 
 
 @inlined_kernel
 def remember(replies, board, cell, last, color, move):
-    """Enter a colour's reply to the last move; nothing is entered where either of them is a pass.
+    """Store a reply to the last move, unless one of both is a pass.
 
     Args:
         replies: :class:`LastGoodReplies`, changed.
         cell: uint8[L], the state of every cell.
         last: the last move, a point or PASS.
-        color: BLACK or WHITE, whose reply it is.
+        color: BLACK or WHITE, colour of the reply.
         move: the reply, a point or PASS.
     """
     if last == PASS or move == PASS:
@@ -76,11 +76,11 @@ def remember(replies, board, cell, last, color, move):
 
 @inlined_kernel
 def recall(replies, board, cell, last, color):
-    """The reply known to the last move; PASS if there is none, if the points around it changed, or if a ko forbids it.
+    """The stored reply to the last move; PASS if there is none, its 3x3 code has changed, or a ko forbids it.
 
     Args:
         replies, cell: as for :func:`remember`.
-        last: the last move, no pass.
+        last: the last move, not PASS.
         color: BLACK or WHITE, the side to move.
     """
     stride = board.meta[META_STRIDE]

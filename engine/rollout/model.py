@@ -1,6 +1,6 @@
-"""A pattern policy on disk and ready for use: vocabulary, weights, and the tables that rollouts play from.
+"""Pattern policies as files and as tables for rollouts and searches.
 
-File: a NumPy ``.npz``, compressed: the arrays of :class:`engine.rollout.vocabulary.Vocabulary` as differences,
+A file is a compressed NumPy ``.npz``: the arrays of :class:`engine.rollout.vocabulary.Vocabulary` as differences,
 ``theta`` float16[weights], and ``header``, UTF-8 bytes of a JSON object with ``format``, ``kind`` ("rollout" or "tree")
 and the record of the training.
 """
@@ -31,26 +31,26 @@ from engine.system.files import Known, read_arrays, written_whole
 
 FORMAT = "keima-patterns-1"
 ARRAYS = ("fine", "coarse", "answers", "nakade", "diamonds")
-"""What the fields of a Vocabulary are called in a file"""
+"""Names of the fields of a Vocabulary in a file"""
 BITS = (24, 24, 42, 13, 36)
-"""Of their patterns, which ascend"""
+"""Bits of the patterns in each of these arrays"""
 KNOWN: Known = {"header": ("u1", (None,)), "theta": ("f2", (None,)), **dict.fromkeys(ARRAYS, ("i8", (None,)))}
 LARGEST = 1 << 24
-"""Static weights are scaled so that the median of the patterns seen weighs STATIC_UNIT, and cut off here."""
+"""Largest static weight; weights are scaled so that the median over known patterns is STATIC_UNIT"""
 STATIC_UNIT = 1 << 12
 
 NEAR = {cell: EDGE_NEIGHBOUR if cell in ADJACENT else CORNER_NEIGHBOUR for cell in range(len(SQUARE))}
-"""The single feature of each cell around the last move"""
+"""Cell around the last move -> its single feature"""
 
 
 class PatternModel(NamedTuple):
-    """A learnt pattern policy."""
+    """A trained pattern policy."""
 
     words: Vocabulary
     theta: np.ndarray
     """float32[weights], see :class:`engine.rollout.vocabulary.Vocabulary`"""
     record: dict[str, Any]
-    """how it was trained"""
+    """settings and results of the training"""
 
     @property
     def kind(self) -> str:
@@ -58,14 +58,14 @@ class PatternModel(NamedTuple):
         return "tree" if self.words.is_tree else "rollout"
 
     def at(self, temperature: float) -> "PatternModel":
-        """The policy whose weights are divided by a temperature: below 1, likely moves become likelier."""
+        """The policy with its weights divided by a temperature."""
         return self._replace(
             theta=self.theta / np.float32(temperature), record=self.record | {"temperature": temperature}
         )
 
 
 def save_patterns(path: Path, model: PatternModel) -> None:
-    """Write a model file, whole or not at all."""
+    """Write a file atomically."""
     header = json.dumps({"format": FORMAT, "kind": model.kind, "record": model.record}).encode()
     arrays: dict[str, Any] = {name: np.diff(words, prepend=0) for name, words in zip(ARRAYS, model.words, strict=True)}
     with written_whole(path) as part, part.open("wb") as file:
@@ -75,7 +75,7 @@ def save_patterns(path: Path, model: PatternModel) -> None:
 
 
 def load_patterns(path: Path) -> PatternModel:
-    """Read a model file.
+    """Read a file.
 
     Raises:
         ValueError: unreadable, damaged or of another format; one line naming the file.
@@ -88,7 +88,7 @@ def load_patterns(path: Path) -> PatternModel:
         words = Vocabulary(*(np.cumsum(arrays[name], dtype=np.int64) for name in ARRAYS))
         for name, patterns, bits in zip(ARRAYS, words, BITS, strict=True):
             if len(patterns) and (patterns[0] < 0 or patterns[-1] >> bits or (np.diff(patterns) <= 0).any()):
-                raise ValueError(f"an impossible pattern in {name}")
+                raise ValueError(f"an invalid pattern in {name}")
         if (words.responses % (1 << CELL_BITS) >= N_CELLS).any():
             raise ValueError("a response outside the diamond")
         theta, record = arrays["theta"].astype(np.float32), header["record"]
@@ -100,7 +100,7 @@ def load_patterns(path: Path) -> PatternModel:
 
 
 class Patterns(NamedTuple):
-    """Both policies ready for use by a search."""
+    """The rollout policy and the tree policy in the form that a search uses."""
 
     tables: Tables
     numbers: Numbers
@@ -110,7 +110,7 @@ class Patterns(NamedTuple):
 
 
 def load_rollout(path: Path) -> Tables:
-    """Read a rollout policy alone; shared like :func:`load_both`, and with what that reads.
+    """Read a rollout policy; cached, also for :func:`load_both`.
 
     Raises:
         ValueError: the file cannot be used; one line naming it.
@@ -120,7 +120,7 @@ def load_rollout(path: Path) -> Tables:
 
 @functools.cache
 def load_both(rollout: Path, tree: Path) -> Patterns:
-    """Read the two policies of a search; they are never written into, so all searches of a process share them.
+    """Read both policies of a search; cached and never changed, so all searches of a process share them.
 
     Raises:
         ValueError: a file cannot be used; one line naming it.
@@ -132,14 +132,14 @@ def load_both(rollout: Path, tree: Path) -> Patterns:
 
 @functools.cache
 def _load_rollout(path: Path) -> tuple[Tables, tuple[Vocabulary, Numbers]]:
-    """A rollout policy, and its vocabulary unfolded."""
+    """A rollout policy, and its unfolded vocabulary."""
     model = _load_kind(path, "rollout")
     numbers = unfold(model.words)
     return rollout_tables(model, numbers), (model.words, numbers)
 
 
 def _load_kind(path: Path, kind: str) -> PatternModel:
-    """A model that must be of a kind."""
+    """Read a policy; raises ValueError if it is of the other kind."""
     model = load_patterns(path)
     if model.kind != kind:
         raise ValueError(f"{path}: a {model.kind} policy, expected a {kind} policy")
@@ -147,9 +147,9 @@ def _load_kind(path: Path, kind: str) -> PatternModel:
 
 
 def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Tables:
-    """Weights and factors of a rollout policy as whole numbers."""
+    """The integer weights and factors of a rollout policy."""
     numbers = numbers or unfold(model.words)
-    padded = np.append(model.theta, np.float32(0.0)).astype(np.float64)  # Place -1 reads the 0.
+    padded = np.append(model.theta, np.float32(0.0)).astype(np.float64)  # Place -1 has weight 0.
     scores = padded[numbers.square_places].sum(axis=1)
     static = np.clip(np.rint(STATIC_UNIT * np.exp(scores - np.median(scores[1:]))), 1, LARGEST)
     static[0] = 0
@@ -173,5 +173,5 @@ def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Table
 
 
 def _factors(scores: np.ndarray) -> np.ndarray:
-    """Scores as factors, uint16 in units of ``2**-FACTOR_BITS``, cut off at the largest."""
+    """Exponentials of scores as factors, uint16 in units of ``2**-FACTOR_BITS``, clamped to MOST_FACTOR."""
     return np.minimum(np.rint(np.exp(np.minimum(scores, 20.0)) * (1 << FACTOR_BITS)), MOST_FACTOR).astype(np.uint16)

@@ -1,6 +1,6 @@
-"""Who owns what in the end: the mean over games to the end, uniformly random ones or those of the rollout policy.
+"""Ownership by rollouts: mean owner of each point over uniformly random rollouts or rollouts of the rollout policy.
 
-The policy reads fights and semeais better than random moves do.
+The policy is better in fights and semeais than uniformly random moves.
 """
 
 import math
@@ -18,24 +18,24 @@ from engine.system.arrays import fill_items
 from engine.system.jit import kernel
 
 GAMES_AT_ONCE = 64
-"""Games between two looks at the time: some 15 ms on 19x19"""
+"""Rollouts between two readings of the clock: some 15 ms on 19x19"""
 
 
 def rollout_ownership(
     board: Board, tables: Tables | None, count: int, seed: int, deadline_s: float = math.inf
 ) -> np.ndarray:
-    """Mean owner of each point over games to the end, half of them begun by each colour.
+    """Mean owner of each point over rollouts, half of which each colour begins.
 
-    The side that moves first loses a seki, or wins it, and in a finished game no side is to move.
+    The colour to move first may decide a seki, and in a finished game no colour is to move.
 
     Args:
-        board: left as it is.
+        board: not changed.
         tables: of the rollout policy; None = uniformly random moves.
-        count: games to play, at least 1.
-        seed: any int; the same one gives the same games.
-        deadline_s: ``time.perf_counter`` after which no more games are begun, but for the first of them.
+        count: number of rollouts, at least 1.
+        seed: any int; determines the rollouts.
+        deadline_s: value of ``time.perf_counter`` after which no rollouts begin, except the first ones.
     Returns:
-        float32[N*N], policy order: 1 = always Black's, -1 = always White's.
+        float32[N*N] in policy order: 1 = always Black's, -1 = always White's.
     """
     size = int(board.meta[META_SIZE])
     total, part = np.zeros(size * size, np.float32), np.empty(size * size, np.float32)
@@ -53,22 +53,22 @@ def rollout_ownership(
 
 @kernel
 def average_ownership(source, scratch, policy, count, state, out):
-    """:func:`rollout_ownership` in the caller's memory; a game is broken off after three boards full of moves.
+    """:func:`rollout_ownership` in the caller's memory; a rollout has at most three moves for each point.
 
     Args:
-        source: the position, left as it is.
+        source: the board, not changed.
         scratch: a board of the same size, overwritten.
-        policy: None for uniformly random moves, else weights (overwritten), tables and replies as for
+        policy: None = uniformly random moves; else weights (overwritten), tables and replies as for
             :func:`engine.rollout.policy.play_out_by_policy`.
-        count: games to play, at least 1.
+        count: number of rollouts, at least 1.
         state: uint64[4], the caller's random state.
-        out: float32[N*N], policy order, overwritten: 1 = always Black's, -1 = always White's.
+        out: float32[N*N] in policy order, overwritten: 1 = always Black's, -1 = always White's.
     """
     area = source.meta[META_SIZE] * source.meta[META_SIZE]
     fill_items(out, 0.0)
     for game in range(count):
         copy_board(scratch, source)
-        color = _beginner(game, count)
+        color = BLACK if 2 * game < count else WHITE
         if policy is None:
             play_out(scratch, color, state, 3 * area)
         else:
@@ -79,14 +79,8 @@ def average_ownership(source, scratch, policy, count, state, out):
 
 
 @kernel
-def _beginner(game, count):
-    """Who begins a game, the first of ``count`` being number 0."""
-    return BLACK if 2 * game < count else WHITE
-
-
-@kernel
 def _add_owners(board, out):
-    """Add every point's owner after a game to ``out``."""
+    """Add every point's owner at the end of a rollout to ``out``."""
     size = board.meta[META_SIZE]
     for i in range(size * size):
         out[i] += owner_at_end(board, point_of(i, size))

@@ -1,17 +1,17 @@
-"""Patterns as integers, 3x3, diamond and response: the features of the rollout policy and the tree policy.
+"""Patterns as integers (3x3, diamond, response, nakade): features of the rollout policy and the tree policy.
 
-Every cell has a three-bit *state*, colour and liberties of its chain together::
+Every cell has a three-bit *state*, its colour and the liberties of its chain::
 
     0 empty    1 2 3 black with 1, 2, 3 or more liberties    4 border    5 6 7 white likewise
 
-so that two patterns differ by their colours exactly in the third bits of their stones, and :func:`swap_colors` is
-three operations on a whole code. A 3x3 *code* joins the states of the eight neighbours (24 bits), a diamond's those of
-the twelve points at Manhattan distance 1 and 2 (36 bits). Patterns are learnt *folded*: a code and its images under the
-eight symmetries of the board share their weights, and the side to move is always black.
+Black and white differ in the third bit, so :func:`swap_colors` takes three operations on a whole code. A 3x3 *code* is
+the states of the eight neighbours (24 bits), a diamond code those of the twelve points at Manhattan distance 1 and 2
+(36 bits). Patterns are trained *folded*: a code and its images under the eight symmetries of the board share their
+weights, and the side to move is always black.
 
-Response patterns are of the context that the last move leaves: the stones it captured, the chains it put into atari.
-The paper leaves open what exactly the nakade and the save-atari feature look at: :func:`nakade_pattern` and
-:func:`list_savers` define it.
+Response patterns describe the context of the last move: the stones that it captured, the chains that it put into atari.
+The paper does not define the nakade and save-atari features exactly; :func:`nakade_pattern` and :func:`list_savers` are
+our definitions.
 
 Source: AlphaGo, Methods, "Rollout policy", and Extended Data Table 4: "colour and liberty count (1, 2, >= 3) for each
 adjacent intersection".
@@ -24,7 +24,7 @@ from engine.go.geometry import BLACK, BORDER, EMPTY
 from engine.system.jit import inlined_kernel, kernel
 
 NO_STONE, OWN_ATARI, OWN_TWO, OWN_MORE, OUTSIDE, ENEMY_ATARI = range(6)
-"""Cell states by the names they have when the side to move is black; ENEMY_ATARI + 1 and + 2 have more liberties."""
+"""Cell states with black to move; enemy stones with two and with more liberties are ENEMY_ATARI + 1 and + 2"""
 STATE_BITS = 3
 CODE_BITS = 24
 N_CODES = 1 << CODE_BITS
@@ -41,11 +41,11 @@ SQUARE = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 DIAMOND = (*SQUARE, (-2, 0), (0, -2), (0, 2), (2, 0))
 """The same for a diamond code: the eight neighbours first"""
 ADJACENT = (1, 3, 4, 6)
-"""Which of them share an edge with the centre"""
+"""Indices of the neighbours that share an edge with the centre"""
 
 
 def images(offsets: tuple[tuple[int, int], ...]) -> np.ndarray:
-    """int64[8, n]: under each symmetry of the board, the place in ``offsets`` that each takes its state from."""
+    """int64[8, n]: for each symmetry and each offset, the index of the offset whose state it gets."""
     found = []
     for flip_row in (1, -1):
         for flip_column in (1, -1):
@@ -60,7 +60,7 @@ DIAMOND_IMAGES = images(DIAMOND)
 
 
 def permuted(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Codes under one symmetry; bits above the cells stay.
+    """Codes under one symmetry; higher bits than those of the cells stay.
 
     Args:
         codes: int64 of any shape.
@@ -74,7 +74,7 @@ def permuted(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def folded(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
-    """The smallest image of each code: one name for all that are the same up to symmetry."""
+    """The smallest image of each code under the symmetries."""
     return np.min([permuted(codes, places) for places in tables], axis=0)
 
 
@@ -105,7 +105,7 @@ def square_code(cell, point, stride):
 
 @inlined_kernel
 def beyond(cell, point, step):
-    """State of the cell two steps away; the array has one border cell only, so what lies behind it is border too."""
+    """State of the cell two steps away; OUTSIDE if the first step leads to a border cell, the last in the array."""
     return np.int64(cell[point + 2 * step]) if cell[point + step] != OUTSIDE else np.int64(OUTSIDE)
 
 
@@ -125,15 +125,15 @@ def swap_colors(code):
 
 @inlined_kernel
 def for_mover(code, color):
-    """The code as the colour sees it: its own stones black."""
+    """The code from a colour's view: its own stones are black."""
     return code if color == BLACK else swap_colors(code)
 
 
 @kernel
 def is_sensible_code(code):
-    """Whether a move in the middle of a 3x3 code is legal, ko apart, and fills no own single-point eye.
+    """Whether a move in the centre of a 3x3 code is legal except for ko, and does not fill an own single-point eye.
 
-    The same as :func:`engine.rollout.run.is_sensible`, which looks at the board.
+    Equals :func:`engine.rollout.run.is_sensible`, which reads the board.
     """
     own_or_border, capture, safe = 0, False, False
     for i in ADJACENT:
@@ -157,10 +157,10 @@ def is_sensible_code(code):
 
 @kernel
 def is_rescue(code):
-    """Whether a move in the middle saves a chain from atari, as far as the 3x3 code shows.
+    """Whether a move in the centre saves a chain from atari, by the 3x3 code alone.
 
-    An own neighbour is in atari, and the stone joins it to two liberties or more: empty neighbours, captured ones, and
-    what an own neighbour with two liberties (one more) or three (two more) brings.
+    An own neighbour is in atari, and its liberties after the move are two or more: empty and captured neighbours, one
+    more for an own neighbour with two liberties, or two more for one with three.
     """
     if not code & ~(code >> 1) & ~(code >> 2) & LOWEST_ADJACENT:
         return False
@@ -175,7 +175,7 @@ def is_rescue(code):
 
 @inlined_kernel
 def coarse_code(code):
-    """The 3x3 code with every liberty class but atari beside the centre raised to the highest: what rare ones share."""
+    """The coarse form of a 3x3 code: stones have the highest liberty class, except those in atari beside the centre."""
     stones = (code | (code >> 1)) & LOWEST_BITS
     atari = stones & code & ~(code >> 1) & LOWEST_ADJACENT
     return (code & 0o44444444) | stones | ((stones & ~atari) << 1)
@@ -189,19 +189,19 @@ def all_states(board, cell):
 
 
 MOST_NAKADE = 9
-"""More captured stones leave no nakade."""
+"""Most captured stones of a nakade"""
 MOST_SAVERS = 16
 DIAMOND_ROWS = (0, 2, 6, 10, 12)
-"""Bit of the middle of each row of a diamond whose thirteen points are numbered row by row"""
+"""Bit of the middle point of each row of a diamond of thirteen points, numbered row by row"""
 
 
 @inlined_kernel
 def context_of(cell, board, point, color):
-    """Code of the last move as the side to move sees it: the diamond around it, and above that its liberties.
+    """Context of the last move from the view of the side to move: the diamond around it, and its liberties.
 
     Args:
         cell: uint8[L], the state of every cell.
-        point: the last move, no pass.
+        point: the last move, not PASS.
         color: the side to move.
     Returns:
         int64: 36 bits of the diamond, then 2 of the liberties of the last move's chain, counted up to 3.
@@ -212,7 +212,7 @@ def context_of(cell, board, point, color):
 
 @inlined_kernel
 def step_to(i, stride):
-    """From a point to cell i of its diamond."""
+    """Difference of points from a point to cell ``i`` of its diamond."""
     if i < 8:
         j = i + (i >= 4)
         return (j // 3 - 1) * stride + j % 3 - 1
@@ -225,9 +225,9 @@ def step_to(i, stride):
 
 @kernel
 def nakade_pattern(board, point, captured):
-    """Which points of the diamond around a captured point were captured with it, 13 bits, row by row.
+    """Mask of the points of the diamond around a captured point that were captured with it, 13 bits, row by row.
 
-    Playing at such a point may keep the capturer from two eyes. Source: 8192 = 2**13 nakade patterns in Extended Data
+    A move at such a point may prevent two eyes of the capturer. Source: 8192 = 2**13 nakade patterns in Extended Data
     Table 4, "move matches a nakade pattern at captured stone".
 
     Args:
@@ -249,11 +249,11 @@ def list_savers(board, last, color, points):
     """List the captures of enemy chains beside own chains that the last move put into atari.
 
     Args:
-        last: the last move, no pass.
+        last: the last move, not PASS.
         color: the side to move.
-        points: int16[MOST_SAVERS], filled; further ones are left out.
+        points: int16[MOST_SAVERS], overwritten by as many captures as fit.
     Returns:
-        int: points listed, each once.
+        int: number of points, each listed once.
     """
     stride, colors, head, libs = board.meta[META_STRIDE], board.color, board.head, board.libs
     count = 0

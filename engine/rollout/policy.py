@@ -1,13 +1,13 @@
-"""The rollout policy: a softmax over local patterns whose weights follow the board move by move.
+"""The rollout policy: a softmax over local patterns with weights that are updated incrementally.
 
-Each empty point has a *static* weight for each colour, the exponential of the sum of the features that its 3x3 code
-has (pattern and save-atari), held in :class:`Weights` together with sums over blocks of points. After a move only the
-points near stones whose liberties changed their class are looked up again (:func:`follow`). The *responses*, points
-with features that depend on the last move, have factors too (:func:`list_responses`): response pattern and neighbour,
-nakade, and captures that save a chain the last move put into atari. :func:`draw` samples exactly from the product.
+Each empty point has a *static* weight for each colour, the exponential of the sum of the features of its 3x3 code
+(pattern and save-atari), stored in :class:`Weights` with sums over blocks of points. After a move only points near
+stones whose liberty class changed are updated (:func:`follow`). The *responses*, points with features that depend on
+the last move, also have factors (:func:`list_responses`): response pattern and neighbour, nakade, and captures that
+save a chain which the last move put into atari. :func:`draw` samples exactly from the product.
 
-Weights are whole numbers, so sums kept by adding differences equal sums computed afresh. A point that is illegal or an
-own eye weighs 0; simple ko is looked at when drawing.
+Weights are integers, so incremental sums are exact. The weight of an illegal point or an own eye is 0; simple ko is
+checked when a move is drawn.
 
 Source: AlphaGo, Methods, "Rollout policy"; Extended Data Table 4.
 """
@@ -38,18 +38,18 @@ from engine.system.arrays import allocate, fill_items
 from engine.system.jit import inlined_kernel, kernel
 
 BLOCK_BITS = 4
-"""Points of a block of sums: 16. Drawing scans the sums, then one block: 27 and 16 steps at most on 19x19."""
+"""A block has 16 points. A draw scans the blocks' sums, then one block: at most 27 and 16 steps on 19x19"""
 MOST_RESPONSES = 64
 CLOCK_LOOK_UP, CLOCK_RESPONSES = range(2)
 """Indices into ``Weights.clock``"""
 FACTOR_BITS = 7
-"""Factors are in units of 1/128."""
+"""Factors are in units of 1/128"""
 MOST_FACTOR = (1 << 16) - 1
-"""In these units; nearly 512."""
+"""Largest factor in these units, nearly 512"""
 
 
 class Tables(NamedTuple):
-    """A rollout policy ready to play: weights by code. See :mod:`engine.rollout.model` for how they are made."""
+    """Tables of a rollout policy: weights and factors by code, made by :func:`engine.rollout.model.rollout_tables`."""
 
     square: np.ndarray
     """uint16[2**24]: number of a 3x3 code, the side to move black; 0 = no sensible move there"""
@@ -69,27 +69,27 @@ class Weights(NamedTuple):
     cell: Annotated[np.ndarray, "uint8[L]"]
     """state of every cell (:mod:`engine.rollout.patterns`)"""
     weight: Annotated[np.ndarray, "int32[L, 2]"]
-    """static weight of an empty point; 0 = no sensible move, or no empty point"""
+    """static weight of an empty point; 0 = no sensible move, or not empty"""
     block: Annotated[np.ndarray, "int64[(L >> BLOCK_BITS) + 1, 2]"]
     """sums of the weights of 16 cells"""
     total: Annotated[np.ndarray, "int64[2]"]
     """sums of all weights"""
     dirty: Annotated[np.ndarray, "int16[2 * L]"]
-    """points to look up again; :func:`changed_points` says how many are valid"""
+    """points to update; :func:`changed_points` returns the number of valid ones"""
     stamp: Annotated[np.ndarray, "int32[L]"]
-    """number of the last look-up that a point was listed for"""
+    """by point: number of the last update in which it was listed"""
     response: Annotated[np.ndarray, "int16[MOST_RESPONSES]"]
-    """points with factors, each once; :func:`list_responses` says how many are valid"""
+    """points with factors, each once; :func:`list_responses` returns the number of valid ones"""
     factor: Annotated[np.ndarray, "int64[L]"]
-    """their factors in units of 1/128, valid where ``response_stamp`` is current"""
+    """by point: factor in units of 1/128, valid if ``response_stamp`` is current"""
     boosted: Annotated[np.ndarray, "int64[MOST_RESPONSES]"]
-    """their weights times factors"""
+    """weight times factor of each response"""
     response_stamp: Annotated[np.ndarray, "int32[L]"]
-    """number of the last list of responses that a point was on"""
+    """by point: number of the last list of responses that contained it"""
     saver: Annotated[np.ndarray, "int16[MOST_SAVERS]"]
     """captures that save a chain"""
     clock: Annotated[np.ndarray, "int32[2]"]
-    """by ``CLOCK_...``: current numbers of look-ups and of lists of responses"""
+    """by ``CLOCK_...``: current numbers of the update and of the list of responses"""
 
 
 def new_weights(size: int) -> Weights:
@@ -99,7 +99,7 @@ def new_weights(size: int) -> Weights:
 
 @kernel
 def begin(weights, board, tables):
-    """Compute the weights of a position from nothing."""
+    """Compute the weights of a position."""
     all_states(board, weights.cell)
     fill_items(weights.clock, 0)
     fill_items(weights.block.reshape(-1), 0)
@@ -113,7 +113,7 @@ def begin(weights, board, tables):
 
 @inlined_kernel
 def _set_weight(weights, point, black, white):
-    """Replace both weights of a point."""
+    """Set both colours' weights of a point, and update the sums."""
     more_black = black - np.int64(weights.weight[point, 0])
     more_white = white - np.int64(weights.weight[point, 1])
     weights.weight[point, 0] = black
@@ -127,7 +127,7 @@ def _set_weight(weights, point, black, white):
 
 @inlined_kernel
 def _look_up(weights, tables, point, stride):
-    """Bring the weights of an empty point up to date."""
+    """Update the weights of an empty point by its 3x3 code."""
     code = square_code(weights.cell, point, stride)
     black = np.int64(tables.static[tables.square[code]])
     white = np.int64(tables.static[tables.square[swap_colors(code)]])
@@ -136,7 +136,7 @@ def _look_up(weights, tables, point, stride):
 
 @inlined_kernel
 def _set_state(weights, point, state, stride, count):
-    """Change a cell and list the empty points around it that are not listed yet; returns the length of the list."""
+    """Set a cell's state, and list the unlisted empty points around it; returns the length of the list."""
     cell, stamp, dirty, now = weights.cell, weights.stamp, weights.dirty, weights.clock[CLOCK_LOOK_UP]
     cell[point] = state
     for start in (point - stride - 1, point - 1, point + stride - 1):
@@ -150,7 +150,7 @@ def _set_state(weights, point, state, stride, count):
 
 @kernel
 def _set_chain(weights, board, stone, state, stride, count):
-    """Give the chain of a stone its new state where it has another; returns the length of the list of points."""
+    """Set the state of the stones of a chain that have another one; returns the length of the list of points."""
     for _ in range(board.stones[board.head[stone]]):
         if weights.cell[stone] != state:
             count = _set_state(weights, stone, state, stride, count)
@@ -160,22 +160,22 @@ def _set_chain(weights, board, stone, state, stride, count):
 
 @inlined_kernel
 def _class_of(board, stone, color):
-    """State that a chain should have."""
+    """State of a chain's cells, by its present liberties."""
     return min(board.libs[board.head[stone]], 3) + 4 * (color - BLACK)
 
 
 @inlined_kernel
 def changed_points(weights, board, point, color, captured):
-    """Bring ``cell`` up to date after a move; lists the empty points whose 3x3 code changed.
+    """Update ``cell`` after a move, and list the empty points whose 3x3 code changed.
 
     Args:
-        weights: :class:`Weights` as they were before the move.
+        weights: :class:`Weights` before the move.
         board: after the move.
-        point: int, where the stone was put; no pass.
-        color: BLACK or WHITE, the stone's.
-        captured: stones it captured; they are the last of ``board.empty``.
+        point: int, the move, not PASS.
+        color: BLACK or WHITE, colour of the move.
+        captured: number of captured stones, which are the last of ``board.empty``.
     Returns:
-        int: points listed in ``weights.dirty``.
+        int: number of points in ``weights.dirty``.
     """
     stride, cell, colors = board.meta[META_STRIDE], weights.cell, board.color
     weights.clock[CLOCK_LOOK_UP] += 1
@@ -186,7 +186,7 @@ def changed_points(weights, board, point, color, captured):
         if colors[near] == color:
             merged |= cell[near] != own
     for i in range(board.meta[META_N_EMPTY] - captured, board.meta[META_N_EMPTY]):
-        # First all captured stones become empty, so that each of them is listed for its neighbours' sake.
+        # All captured points become empty first, so that each is listed as a neighbour of the others.
         cell[board.empty[i]] = EMPTY
     if merged:
         count = _set_chain(weights, board, point, own, stride, count)
@@ -210,10 +210,10 @@ def changed_points(weights, board, point, color, captured):
 
 @inlined_kernel
 def follow(weights, board, tables, point, color, captured):
-    """Bring the weights up to date after a move.
+    """Update the weights after a move.
 
     Args:
-        tables: :class:`Tables`, those that the weights were made with.
+        tables: :class:`Tables`, the same as for :func:`begin`.
         weights, board, point, color, captured: as for :func:`changed_points`.
     """
     count = changed_points(weights, board, point, color, captured)
@@ -225,7 +225,7 @@ def follow(weights, board, tables, point, color, captured):
 
 @inlined_kernel
 def _add_response(weights, count, point, factor):
-    """Multiply a point's factor, listing the point if it is new; returns the number of responses."""
+    """Multiply a point's factor, and list the point if it is not listed; returns the number of responses."""
     if weights.response_stamp[point] == weights.clock[CLOCK_RESPONSES]:
         weights.factor[point] = (weights.factor[point] * factor) >> FACTOR_BITS
         return count
@@ -237,7 +237,7 @@ def _add_response(weights, count, point, factor):
 
 @inlined_kernel
 def _add_cell(weights, count, point, factor):
-    """List a cell that is not listed yet, if it is empty; without branches, which processors could hardly predict."""
+    """List a cell that is not listed yet if it is empty, without branches, which would be hard to predict."""
     weights.response_stamp[point] = weights.clock[CLOCK_RESPONSES]
     weights.factor[point] = factor
     weights.response[count] = point
@@ -246,23 +246,23 @@ def _add_cell(weights, count, point, factor):
 
 @kernel
 def clear_responses(weights):
-    """Forget the responses to the move before; returns 0, their number."""
+    """Clear the list of responses; returns 0, their number."""
     weights.clock[CLOCK_RESPONSES] += 1
     return 0
 
 
 @kernel
 def list_responses(weights, board, tables, last, color, captured):
-    """List the responses to the last move with their factors; :func:`clear_responses` comes before.
+    """List the responses to the last move with their factors; call :func:`clear_responses` before.
 
     Args:
         weights: :class:`Weights` of the board; ``response`` and ``factor`` are overwritten.
         tables: :class:`Tables`.
-        last: the last move, no pass.
+        last: the last move, not PASS.
         color: the side to move.
-        captured: stones the last move captured.
+        captured: number of stones that the last move captured.
     Returns:
-        int: points in ``weights.response``.
+        int: number of points in ``weights.response``.
     """
     cell, stride = weights.cell, board.meta[META_STRIDE]
     row, count = find(tables.contexts.keys, context_of(cell, board, last, color)), 0
@@ -270,7 +270,7 @@ def list_responses(weights, board, tables, last, color, captured):
     for i, step in enumerate((-stride - 1, -stride, -stride + 1, -1, 1, stride - 1, stride, stride + 1)):
         count = _add_cell(weights, count, last + step, np.int64(factors[FIRST_CELL + i]))
     for i, step in enumerate((-stride, -1, 1, stride)):
-        # What lies behind the border may lie outside the arrays; PASS is a border cell.
+        # Cells behind the border may lie outside the arrays; PASS is a border cell.
         far = last + 2 * step if cell[last + step] != OUTSIDE else PASS
         count = _add_cell(weights, count, far, np.int64(factors[FIRST_CELL + 8 + i]))
     if captured > 0:
@@ -284,7 +284,7 @@ def list_responses(weights, board, tables, last, color, captured):
 
 @kernel
 def _list_nakade(weights, board, tables, captured, count):
-    """Add the points of the last capture, if it was small."""
+    """Add nakade responses at the captured points, up to ``MOST_NAKADE`` of them."""
     if captured > MOST_NAKADE:
         return count
     stop = board.meta[META_N_EMPTY]
@@ -296,7 +296,7 @@ def _list_nakade(weights, board, tables, captured, count):
 
 @inlined_kernel
 def _exclude_ko(weights, board, color, count):
-    """Weigh a point forbidden by ko as 0, as a response; returns the number of responses."""
+    """Add a point forbidden by ko as a response with factor 0; returns the number of responses."""
     ko = board.meta[META_KO_POINT]
     if ko == PASS or board.meta[META_KO_COLOR] != color:
         return count
@@ -305,14 +305,14 @@ def _exclude_ko(weights, board, color, count):
 
 @inlined_kernel
 def draw(weights, board, color, count, state):
-    """Draw a move for a colour by the weights and the responses listed; PASS if all weights are 0.
+    """Draw a move for a colour by weights and responses; PASS if all weights are 0.
 
-    Every draw needs its own :func:`clear_responses` or :func:`list_responses` before it, as a ko is entered among them.
+    Call :func:`clear_responses` or :func:`list_responses` before each draw, which may add a ko to the responses.
 
     Args:
         weights: :class:`Weights` of the board.
         color: BLACK or WHITE, the side to move.
-        count: number of responses listed.
+        count: number of responses.
         state: uint64[4], the caller's random state.
     """
     side = color - BLACK
@@ -336,7 +336,7 @@ def draw(weights, board, color, count, state):
             i += 1
         return np.int64(weights.response[i])
     while True:
-        # Whether it is a response was drawn above: drawing anew until it is none leaves the others their shares.
+        # Not a response, as drawn above: rejecting responses here keeps the ratios of the other points.
         left = np.int64(next_unit(state) * total)
         block = 0
         while left >= weights.block[block, side]:
@@ -352,17 +352,17 @@ def draw(weights, board, color, count, state):
 
 @kernel
 def play_out_by_policy(board, weights, tables, replies, reply_probability, color, last, captured, state, move_limit):
-    """Play moves of the policy on the board until both players have passed in turn.
+    """Play moves of the policy until two consecutive passes.
 
     Args:
-        board: played on in place.
+        board: changed in place.
         weights: :class:`Weights` of this board size, overwritten.
         tables: :class:`Tables`.
         replies: :class:`engine.rollout.last_good_replies.LastGoodReplies`.
-        reply_probability: float64, with which a move is looked for there first; 0.0 = never.
-        color: who moves first.
-        last: the move before, PASS if there is none.
-        captured: stones it captured, if they are the last of ``board.empty``; else 0.
+        reply_probability: float64, probability of looking for a stored reply first; 0.0 = never.
+        color: colour that moves first.
+        last: the last move before the rollout, PASS if there is none.
+        captured: number of stones that it captured, if they are the last of ``board.empty``; else 0.
         state, move_limit: as for :func:`engine.rollout.run.play_out`.
     Returns:
         int: moves played, passes included.

@@ -1,7 +1,7 @@
-"""Games to the end by uniformly random moves, and what they say about a position.
+"""Uniformly random rollouts, and the owners of points at their ends.
 
-A player moves on any legal point, superko not checked, that is not an own single-point eye, and passes when there is
-none. Start at :func:`play_out`.
+A player moves uniformly on the legal points (superko not checked) that are not own single-point eyes, and passes if
+there is none. Start at :func:`play_out`.
 """
 
 import numpy as np
@@ -22,10 +22,10 @@ from engine.system.jit import inlined_kernel, kernel
 
 @inlined_kernel
 def is_sensible(board, point, color):
-    """Whether a move on an empty point is legal and fills no own single-point eye: ``is_legal`` and not ``is_eye``.
+    """Whether a move on an empty point is legal and does not fill an own single-point eye.
 
-    Random games ask this twice a move, and processors can hardly predict the result: so the neighbours are counted
-    without branches, four bits a colour.
+    Equals ``is_legal`` and not ``is_eye``. It is called twice a move, and the result is hard for processors to predict,
+    so neighbours are counted without branches, in four bits a colour.
     """
     cells, stride = board.color, board.meta[META_STRIDE]
     up, left, right, down = point - stride, point - 1, point + 1, point + stride
@@ -53,10 +53,10 @@ def is_sensible(board, point, color):
 
 @inlined_kernel
 def random_move(board, color, state):
-    """A legal point that fills no own eye, each with the same probability; PASS if there is none.
+    """A uniformly random sensible point (:func:`is_sensible`); PASS if there is none.
 
-    Points that will not do are moved behind those not tried yet, so none is drawn twice and every draw is uniform
-    over the rest. This only permutes ``board.empty``, whose order means nothing.
+    Rejected points are moved behind the untried ones, so none is drawn twice and every draw is uniform over the rest.
+    This only permutes ``board.empty``, whose order has no meaning.
     """
     empty, slot = board.empty, board.slot
     untried = board.meta[META_N_EMPTY]
@@ -74,13 +74,13 @@ def random_move(board, color, state):
 
 @kernel
 def play_out(board, color, state, move_limit):
-    """Play random moves on the board until both players have passed in turn.
+    """Play random moves until two consecutive passes.
 
     Args:
-        board: played on in place.
-        color: who moves first.
+        board: changed in place.
+        color: colour that moves first.
         state: uint64[4], the caller's random state.
-        move_limit: moves, passes included, after which the game is broken off; cycles make endless games possible.
+        move_limit: most moves, passes included, since repetition could make a rollout endless.
     Returns:
         int: moves played, passes included.
     """
@@ -97,11 +97,11 @@ def play_out(board, color, state, move_limit):
 
 @kernel
 def owner_at_end(board, point):
-    """Whose area a point is after :func:`play_out`: 1 Black's, -1 White's, 0 neither's.
+    """Owner of a point by area after :func:`play_out`: 1 = Black, -1 = White, 0 = neither.
 
-    A game that has ended leaves no two empty points side by side, since either would be a legal move and no eye. So
-    the neighbours of an empty point decide, as Tromp and Taylor's flood fill would. In a game broken off, open points
-    count for neither side.
+    After two passes no two empty points are neighbours, since each would be a legal move and not an eye. So the
+    neighbours of an empty point give the same result as Tromp and Taylor's flood fill. After a rollout that reached its
+    move limit, empty points with empty neighbours count for neither side.
     """
     if board.color[point] != EMPTY:
         return owner_sign(board.color[point])

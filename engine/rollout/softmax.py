@@ -1,11 +1,11 @@
-"""The pattern softmax from nothing: every sensible move of a position, its features, and its probability.
+"""The pattern softmax without incremental updates: sensible moves of a position, their features and probabilities.
 
-This is the tree policy, computed afresh for each new node, and the definition that both policies are learnt by; the
-rollout policy's fast form (:mod:`engine.rollout.policy`) gives the same probabilities. A move's score is the sum of the
-weights of its features, its probability the softmax over the scores of all sensible moves.
+It computes the tree policy for each new node and is the definition of both policies in training; the fast form of the
+rollout policy (:mod:`engine.rollout.policy`) gives the same probabilities. A move's score is the sum of the weights of
+its features, its probability the softmax over the scores of all sensible moves.
 
-The tree policy sees what the rollout policy sees, and also whether a move puts its own chain into atari, how far it is
-from the last two moves, and the diamond around it.
+Besides the features of the rollout policy, the tree policy has self-atari, the distances to the last two moves, and the
+diamond around the move.
 
 Source: AlphaGo, Extended Data Table 4; Methods, "Rollout policy" and "Searching with policy and value networks".
 """
@@ -52,23 +52,23 @@ LAST_MOVE, LAST_BEFORE, LAST_CAPTURED = range(3)
 
 
 class Candidates(NamedTuple):
-    """The moves considered in one position; M = points of the board."""
+    """The sensible moves of one position; M = points of the board."""
 
     cell: Annotated[np.ndarray, "uint8[L]"]
-    """state of every cell, the caller's to fill"""
+    """state of every cell; filled in by the caller"""
     last: Annotated[np.ndarray, "int64[3]"]
-    """by ``LAST_...``: the last move and the one before (PASS = none), and the number of stones that the last
-    one captured; these must be the last of ``board.empty``, else say 0. The caller's to fill."""
+    """by ``LAST_...``, filled in by the caller: the last move and the one before (PASS = none), and the number of
+    stones that the last move captured, which must be the last of ``board.empty``; 0 if they are not"""
     point: Annotated[np.ndarray, "int64[M]"]
-    """the moves, no pass; :func:`consider` says how many are valid"""
+    """the moves, without the pass; :func:`consider` returns the number of valid ones"""
     place: Annotated[np.ndarray, "int16[L]"]
-    """index of an empty point among them, -1 = not considered"""
+    """by point: index of its move, -1 = not sensible"""
     feature: Annotated[np.ndarray, "int32[M, MOST_FEATURES]"]
-    """places in the vector of weights"""
+    """features of each move as places in the vector of weights"""
     n_features: Annotated[np.ndarray, "int32[M]"]
     """number of valid features of a move"""
     probability: Annotated[np.ndarray, "float64[M]"]
-    """of a move among those considered"""
+    """probability of each move"""
     saver: Annotated[np.ndarray, "int16[MOST_SAVERS]"]
     """captures that save a chain"""
 
@@ -88,7 +88,7 @@ def manhattan(one, other, stride):
 def is_self_atari(board, point, color):
     """Whether a legal move leaves its own chain with a single liberty.
 
-    Of a capture only the points beside the new stone count as liberties.
+    Of captured points only those beside the new stone count as liberties.
     """
     stride, colors, head, libs = board.meta[META_STRIDE], board.color, board.head, board.libs
     first = 0
@@ -113,7 +113,7 @@ def is_self_atari(board, point, color):
 
 @inlined_kernel
 def _add(moves, i, feature):
-    """Give the move considered i a feature."""
+    """Add a feature to move ``i``; -1 = none."""
     if feature >= 0:
         moves.feature[i, moves.n_features[i]] = feature
         moves.n_features[i] += 1
@@ -121,7 +121,7 @@ def _add(moves, i, feature):
 
 @kernel
 def consider(moves, board, numbers, color):
-    """List the sensible moves of a colour with the numbers of their features; returns the number of moves.
+    """List the sensible moves of a colour with their features; returns the number of moves.
 
     Args:
         moves: :class:`Candidates` with ``cell`` and ``last`` filled; the rest is overwritten.
@@ -166,7 +166,7 @@ def _consider_for_tree(moves, board, numbers, i, point, color):
 
 @kernel
 def _consider_responses(moves, board, numbers, color):
-    """Add the features that the last move gives."""
+    """Add the features that depend on the last move."""
     cell, last, captured = moves.cell, moves.last[LAST_MOVE], moves.last[LAST_CAPTURED]
     stride = board.meta[META_STRIDE]
     responses = numbers.contexts.values[find(numbers.contexts.keys, context_of(cell, board, last, color))]
@@ -196,10 +196,10 @@ def _consider_responses(moves, board, numbers, color):
 
 @kernel
 def weigh(moves, count, theta):
-    """Fill ``probability`` with the probabilities of the moves considered; returns the index of the largest.
+    """Compute the probabilities of the listed moves; returns the index of the largest.
 
     Args:
-        count: moves considered, at least 1.
+        count: number of listed moves, at least 1.
         theta: float32[weights].
     """
     best, top = 0, -math.inf

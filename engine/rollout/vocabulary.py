@@ -1,16 +1,16 @@
-"""Which patterns a policy knows, and the number of each: from codes to places in one vector of weights.
+"""The vocabulary of a pattern policy: its patterns, and their places in the vector of weights.
 
-A :class:`Vocabulary` is fixed before learning starts (:mod:`engine.train.pattern_learning` picks it by counts) and
-stored with the weights. Patterns are kept folded (:func:`engine.rollout.patterns.folded`), sorted, one int64 each:
+A :class:`Vocabulary` is chosen before training, by counts (:mod:`engine.train.pattern_learning`), and stored with the
+weights. Patterns are folded (:func:`engine.rollout.patterns.folded`), sorted, one int64 each:
 
-* *fine*: 3x3 codes; *coarse*: 3x3 codes without most liberties, which every move has, known or not;
-* *responses*: a context (diamond code around the last move, above it the move's liberties) and the cell of the
-  response, ``16 * context + cell``;
+* *fine*: 3x3 codes; *coarse*: 3x3 codes with fewer liberty classes, a feature of every move;
+* *responses*: a context (diamond code around the last move, with the move's liberties) and the cell of the response,
+  ``16 * context + cell``;
 * *nakade*: 13-bit patterns of captured points;
 * *diamonds* (tree policy only): diamond codes around the move.
 
-In the vector of weights they follow one another in this order, and then come the single features named here.
-:func:`unfold` spells out all symmetric images in tables that kernels index directly.
+The vector of weights has these in order, then the single features named here. :func:`unfold` expands all symmetric
+images into tables that kernels index directly.
 """
 
 from typing import NamedTuple
@@ -35,17 +35,17 @@ CELL_BITS = 4
 N_CELLS = len(DIAMOND)
 N_NAKADE = 1 << 13
 LINE = 64
-"""Bytes of a line of the processor's caches"""
+"""Bytes of a cache line of the processor"""
 FIRST_CELL = 4
-"""Column of a row of contexts where the diamond's first cell stands; before it stands the key"""
+"""Column of the diamond's first cell in a row of contexts, after the key"""
 DIAMOND_PLACE = 3
 MOST_NUMBERS = 1 << 16
 DISTANCES = 17
 """Manhattan distances 0 to 15, and 16 or more"""
 UNSEEN, EDGE_NEIGHBOUR, CORNER_NEIGHBOUR, RESPONSE, SAVE, SELF_ATARI, LAST_DISTANCE = range(7)
 SINGLE = LAST_DISTANCE + 2 * DISTANCES
-"""Number of single features. UNSEEN stands for coarse codes that are not known; RESPONSE is the feature of all known
-responses; the last ones are the Manhattan distances to the last move and to the one before."""
+"""Number of single features. UNSEEN is the feature of unknown coarse codes, RESPONSE that of all known responses; the
+last ones are the Manhattan distances to the last move and to the one before."""
 
 
 class Vocabulary(NamedTuple):
@@ -56,7 +56,7 @@ class Vocabulary(NamedTuple):
     coarse: np.ndarray
     """coarse 3x3 codes of 24 bits"""
     responses: np.ndarray
-    """contexts of 38 bits and, below them, cells of 4"""
+    """contexts of 38 bits, then cells in the lowest 4 bits"""
     nakade: np.ndarray
     """patterns of 13 bits"""
     diamonds: np.ndarray
@@ -64,7 +64,7 @@ class Vocabulary(NamedTuple):
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Where each array's weights start, where the single features start, and how many weights there are."""
+        """Start of each array's weights, start of the single features, and total number of weights."""
         return tuple(np.cumsum([0, *(len(patterns) for patterns in self), SINGLE]).tolist())
 
     @property
@@ -74,24 +74,24 @@ class Vocabulary(NamedTuple):
 
 
 class HashTable(NamedTuple):
-    """Rows found by a key, open addressing. Both fields are the same memory, each row's key in front of its values.
+    """A hash table with open addressing. Both fields are views of the same memory, with a row's key before its values.
 
-    So a look costs one line of the caches instead of two or three; the rows do not straddle any.
+    So a lookup reads one cache line instead of two or three; no row straddles cache lines.
     """
 
     keys: np.ndarray
-    """int64[H + 1, n], H a power of two: the key in column 0, -1 = free. The last row stands for all other keys."""
+    """int64[H + 1, n], H a power of two: the key in column 0, -1 = free. The last row is for missing keys."""
     values: np.ndarray
-    """[H + 1, m]: the row as the table's users read it"""
+    """[H + 1, m]: the rows in the type of the values; the first 8 bytes are the key"""
 
 
 class Numbers(NamedTuple):
-    """A vocabulary unfolded; *places* are those in the vector of weights, -1 = none."""
+    """An unfolded vocabulary; *places* are indices of the vector of weights, -1 = none."""
 
     square: np.ndarray
     """uint16[2**24]: number of a 3x3 code, the side to move black; 0 = no sensible move there"""
     square_places: np.ndarray
-    """int32[numbers, 3]: places of what the codes of one number have in common: coarse, fine, save-atari"""
+    """int32[numbers, 3]: places of the features of each number: coarse, fine, save-atari"""
     contexts: HashTable
     """values int32[H + 1, 16]: places by cell of the diamond around the last move, from FIRST_CELL on"""
     nakade: np.ndarray
@@ -99,12 +99,12 @@ class Numbers(NamedTuple):
     diamonds: HashTable
     """values int32[H + 1, 4]: the place, at DIAMOND_PLACE"""
     single: int
-    """where the single features start"""
+    """start of the single features"""
     is_tree: bool
 
 
 def folded_responses(contexts: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """The smallest image of each context and cell together under the symmetries of the board.
+    """The smallest image of each pair of context and cell under the symmetries of the board.
 
     Args:
         contexts: int64[n].
@@ -114,7 +114,7 @@ def folded_responses(contexts: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """
     images = []
     for places in DIAMOND_IMAGES:
-        # Cell ``to`` of the image shows cell ``places[to]``, so a cell moves to where it is shown.
+        # Cell ``to`` of the image is cell ``places[to]``, so cells move by the inverse permutation.
         shown_at = np.argsort(places)
         images.append((permuted(contexts, places) << CELL_BITS) | shown_at[cells])
     return np.min(images, axis=0)
@@ -133,7 +133,7 @@ def folded_nakade() -> np.ndarray:
 
 
 def number(patterns: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Index of each pattern among the known ones, -1 where it is none of them.
+    """Index of each pattern among the known ones, -1 = unknown.
 
     Args:
         patterns: int64 of any shape.
@@ -149,13 +149,13 @@ def number(patterns: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 @inlined_kernel
 def _first_row(key, last):
-    """Where the search for a key begins in a table of ``last`` rows."""
+    """Row at which the search for a key begins, in a table of ``last`` rows."""
     return np.int64((np.uint64(key) * GOLDEN) >> np.uint64(30)) & (last - 1)
 
 
 @inlined_kernel
 def find(keys, key):
-    """Row of a key in a hash table; the last one if the key is not there.
+    """Row of a key in a hash table; the last row if the key is missing.
 
     Args:
         keys: int64[H + 1, n], of a :class:`HashTable`.
@@ -172,7 +172,7 @@ def find(keys, key):
 
 @kernel
 def _enter_keys(keys, new_keys, rows):
-    """Give each key a row; a key that comes twice has the same both times."""
+    """Assign a row to each key; equal keys get the same row."""
     last = len(keys) - 1
     for i in range(len(new_keys)):
         row = find(keys, new_keys[i])
@@ -189,9 +189,9 @@ def hash_table(keys: np.ndarray, values: np.ndarray, missing: int | np.ndarray, 
 
     Args:
         keys: int64[n], 0 or more.
-        values: [n, m] of the table's dtype; they go into the last m columns.
-        missing: what the last m columns hold where no key is.
-        columns: of the table; the first 8 bytes of a row are the key.
+        values: [n, m] of the table's dtype, for the last m columns.
+        missing: values of the last m columns of rows without a key.
+        columns: number of columns; the first 8 bytes of a row are the key.
     """
     rows = (1 << max(4, (3 * len(keys) // 2).bit_length())) + 1
     row_bytes = columns * values.itemsize
@@ -209,14 +209,14 @@ def hash_table(keys: np.ndarray, values: np.ndarray, missing: int | np.ndarray, 
 
 @kernel
 def _spread_coarse(square, coarse_number):
-    """Number the codes that are not fine: their coarse code's number, the next one if the move saves a chain."""
+    """Number the codes that are not fine: the number of their coarse code, plus 1 if the move saves a chain."""
     for code in range(N_CODES):
         if square[code] == 0 and is_sensible_code(code):
             square[code] = coarse_number[coarse_code(code)] + is_rescue(code)
 
 
 def _number_squares(words: Vocabulary) -> np.ndarray:
-    """``square`` of :class:`Numbers`: fine codes from 1 on, then two for each coarse code, then two for unseen ones."""
+    """``square`` of :class:`Numbers`: fine codes from 1 on, then two numbers for each coarse code and for UNSEEN."""
     n_fine, n_coarse = len(words.fine), len(words.coarse)
     unseen = n_fine + 1 + 2 * n_coarse
     if unseen + 2 > MOST_NUMBERS:
@@ -243,7 +243,7 @@ def _place_squares(words: Vocabulary) -> np.ndarray:
 
 
 def _place_responses(words: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
-    """All images of all known contexts, and for each the places of its responses by cell, int32[n, 12]."""
+    """All images of all known contexts, int64[n], and the places of their responses by cell, int32[n, 12]."""
     contexts, cells = words.responses >> CELL_BITS, words.responses & ((1 << CELL_BITS) - 1)
     images = np.concatenate([permuted(contexts, places) for places in DIAMOND_IMAGES])
     shown_at = np.concatenate([np.argsort(places)[cells] for places in DIAMOND_IMAGES])
@@ -254,12 +254,12 @@ def _place_responses(words: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unfold(words: Vocabulary, like: tuple[Vocabulary, Numbers] | None = None) -> Numbers:
-    """Spell a vocabulary out in tables.
+    """Expand a vocabulary into tables.
 
     Args:
-        like: another vocabulary, unfolded; if it has the same 3x3 patterns, their table is shared (32 MiB).
+        like: another vocabulary and its tables; if it has the same 3x3 patterns, their table (32 MiB) is shared.
     Raises:
-        ValueError: more 3x3 patterns than there are numbers.
+        ValueError: more 3x3 patterns than ``MOST_NUMBERS``.
     """
     starts = words.starts
     nakade = number(folded_nakade(), words.nakade)

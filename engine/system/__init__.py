@@ -1,4 +1,4 @@
-"""What the engine needs of the operating system: folders, files, compiled kernels, threads and Ray. Starts light."""
+"""Operating system: folders, files, compiled kernels, child processes, executors. This file imports little."""
 
 import os
 import sys
@@ -10,11 +10,11 @@ EARLIER = {
     ("cache", "darwin"): "~/Library/Caches/keima",
     ("cache", "win32"): "$LOCALAPPDATA/keima/cache",
 }
-"""Folders of earlier versions, where a variable of the environment can make platformdirs choose another one"""
+"""Folders of earlier versions, on platforms where platformdirs may choose other ones"""
 
 
 def user_folder(kind: str) -> Path:
-    """The user's folder for ``config`` or ``cache`` of Keima, where the platform has such; it may not exist.
+    """The user's folder for Keima's ``config`` or ``cache``, by the platform's conventions; it may not exist.
 
     Raises:
         RuntimeError: the user has no home folder.
@@ -31,7 +31,7 @@ def user_folder(kind: str) -> Path:
 
 
 MOST_CHARACTERS = 200
-"""Length of an error in one line"""
+"""Longest text of :func:`one_line`"""
 
 
 def one_line(error: BaseException) -> str:

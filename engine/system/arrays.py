@@ -1,10 +1,10 @@
-"""Arrays for kernels: structs of arrays declared once, views of their rows, and copying, filling, appending.
+"""Arrays for kernels: structs of arrays declared by annotations, views of their rows, and copying, filling, appending.
 
-A struct of arrays is a NamedTuple. A field is declared as ``value: Annotated[np.ndarray, "float32[nodes, A]"]``: a
-dtype, and lengths that are numbers or names. :func:`allocate` makes all arrays from these, :func:`row_of` gives kernels
-one row of arrays that have a further axis in front.
+A struct of arrays is a NamedTuple. A field is declared as ``value: Annotated[np.ndarray, "float32[nodes, A]"]``, with a
+dtype and a shape of numbers or names. :func:`allocate` makes all arrays by these declarations, :func:`row_of` gives
+kernels one row of arrays that have a further first axis.
 
-Copying and filling are loops, which compilers turn into vector code; slice assignment they do not.
+Copying and filling are loops, which LLVM vectorises; it does not vectorise slice assignment.
 """
 
 import re
@@ -24,16 +24,16 @@ FIELD = re.compile(r"(\w+)\[(.*)\]")
 
 
 class Field(NamedTuple):
-    """The annotation of a field."""
+    """The declaration of a field."""
 
     dtype: str
     shape: tuple[str, ...]
-    """lengths: expressions of the names that :func:`allocate` is given and of the constants of the struct's module"""
+    """lengths: expressions of names given to :func:`allocate` and of constants of the struct's module"""
 
 
 @cache
 def fields_of(struct: type) -> dict[str, "Field | type"]:
-    """The declared fields of a NamedTuple, in order; of structs within it their types."""
+    """The fields of a NamedTuple in order: declarations of arrays, types of nested structs."""
     found: dict[str, Field | type] = {}
     for name, hint in get_type_hints(struct, include_extras=True).items():
         match = FIELD.fullmatch(hint.__metadata__[0]) if hasattr(hint, "__metadata__") else None
@@ -42,11 +42,11 @@ def fields_of(struct: type) -> dict[str, "Field | type"]:
 
 
 def allocate(struct: type[Struct], rows: int | None = None, **given: Any) -> Struct:
-    """A struct of zeros.
+    """A struct of arrays of zeros.
 
     Args:
-        rows: length of a further axis in front of every array; None = no such axis.
-        given: the lengths of the named axes; and fields that are made already, by their names.
+        rows: length of a further first axis of every array; None = no such axis.
+        given: lengths of named axes, and existing values of fields, by name.
     """
     constants, front = vars(sys.modules[struct.__module__]), () if rows is None else (rows,)
     made = []
@@ -62,21 +62,21 @@ def allocate(struct: type[Struct], rows: int | None = None, **given: Any) -> Str
 
 
 def _length(word: str, constants: dict[str, Any], given: dict[str, Any]) -> int:
-    """The value of a length's expression; most are plain names."""
+    """Value of a length's expression; most are plain names."""
     found = given.get(word, constants.get(word))
     return int(eval(word, constants, given) if found is None else found)
 
 
 def row_of(arrays: Struct, row: int) -> Struct:
-    """The views of one row of every array, structs within the struct likewise; called by kernels."""
+    """Views of one row of every array, nested structs included; called by kernels."""
     return type(arrays)(*(row_of(array, row) if isinstance(array, tuple) else array[row] for array in arrays))
 
 
 def numba_type(struct: type) -> types.Type:
-    """The type that Numba gives a struct whose arrays :func:`allocate` made, or one of Python numbers.
+    """Numba's type of a struct made by :func:`allocate`, or of a NamedTuple of Python numbers.
 
     Raises:
-        TypeError: the struct does not say the types of its fields.
+        TypeError: the struct has no declared fields.
     """
     if not issubclass(struct, tuple):
         raise TypeError(f"{struct.__name__}: not a struct with declared fields")
@@ -91,7 +91,7 @@ def numba_type(struct: type) -> types.Type:
 
 @overload(row_of, inline="always")
 def _row_of(arrays, row):
-    """Numba builds a NamedTuple by one call that names every field; the fields are read off the type."""
+    """Generate a function that names every field, since Numba cannot build a NamedTuple from a generator."""
     parts = (
         f"row_of(arrays.{name}, row)" if isinstance(part, types.BaseNamedTuple) else f"arrays.{name}[row]"
         for name, part in zip(arrays.fields, arrays.types, strict=True)
@@ -103,24 +103,24 @@ def _row_of(arrays, row):
 
 @kernel
 def copy_items(target, source, count):
-    """Copy the first ``count`` items of an array of one dimension into another."""
+    """Copy the first ``count`` items of a one-dimensional array."""
     for i in range(count):
         target[i] = source[i]
 
 
 @kernel
 def fill_items(target, value):
-    """Set every item of an array of one dimension."""
+    """Set every item of a one-dimensional array."""
     for i in range(len(target)):
         target[i] = value
 
 
 @kernel
 def append_once(items, start, end, item):
-    """Append an item to a list if there is room and the list does not hold it.
+    """Append an item to a list if there is room and the list does not contain it.
 
     Args:
-        items: an array of one dimension; the list is ``items[start:end]``.
+        items: a one-dimensional array; the list is ``items[start:end]``.
     Returns:
         int: the list's new end.
     """

@@ -1,8 +1,8 @@
-"""Numbered work done by many: threads of this process, or actors of a Ray cluster.
+"""Executors of numbered items of work: threads of this process, or actors of a Ray cluster.
 
-A piece of work is a function of its number, such as a game: repeated, it has the same result, and counts once. A
-:class:`Job` is pickled and sent to an executor with the files that it needs; there it opens a :class:`Worker`, whose
-results come back as bytes. Start at :meth:`Executor.work`.
+An item, such as a game, is a function of its number: repeated, it has the same result, which counts once. A
+:class:`Job` is pickled and sent to an executor with its files. There it opens a :class:`Worker`, whose results come
+back as bytes. Start at :meth:`Executor.work`.
 """
 
 import signal
@@ -15,37 +15,37 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 Done = tuple[Sequence[int], bytes]
-"""Numbers of pieces of work that are done, and what they came to"""
+"""Numbers of finished items, and their result"""
 Files = Mapping[str, Path]
-"""Files by the names that a job knows them by"""
+"""A job's files by name"""
 
 
 class Worker(Protocol):
-    """Does pieces of work in one process."""
+    """Does items of a job in one process."""
 
     threads: int
-    """threads that may call :meth:`do` at once and keep it busy"""
+    """number of threads that should call :meth:`do` concurrently"""
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """Do some pieces of work, in any order; what was begun when ``stopped`` is set is lost."""
+        """Do the items of some numbers, in any order; unfinished items are dropped when ``stopped`` is set."""
 
 
 class Job(Protocol):
-    """How pieces of work are done; it can be pickled."""
+    """A picklable description of work."""
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> Worker:
         """A worker in this process.
 
         Args:
-            stack: closes what the worker needs.
-            files: the job's own, by name.
-            cores: processors that it may take; 0 = all of this process.
+            stack: closes the worker's resources.
+            files: the job's files.
+            cores: number of processors that the worker may use; 0 = all.
         """
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A job of this process alone, whose worker is ready. See :class:`Job`."""
+    """A job with an existing worker, for this process alone. See :class:`Job`."""
 
     worker: Worker
 
@@ -55,26 +55,26 @@ class Opened:
 
 
 class Executor(Protocol):
-    """Workers, wherever they are."""
+    """Runs jobs by one or more workers."""
 
     def work(
         self, job: Job, files: Files, numbers: Iterator[int], take: Callable[[Done], None], stopped: threading.Event,
         report: Callable[[], None], every_s: float = 1.0,
     ) -> None:  # fmt: skip
-        """Have pieces of work done until there are no more numbers, or ``stopped`` is set.
+        """Do items of a job until the numbers are exhausted or ``stopped`` is set.
 
         Args:
-            files: that the job needs.
-            numbers: of the pieces; drawn by one thread at a time, as work is begun.
-            take: gets what was done, one call at a time; where workers may die, a number may come twice.
-            report: called now and then in the caller's thread.
+            files: files that the job needs.
+            numbers: of the items; drawn as items are started, by one thread at a time.
+            take: called with each result, one call at a time; after a worker's death a number may come twice.
+            report: called every ``every_s`` seconds in the caller's thread.
         Raises:
-            Exception: what the job or ``take`` failed with.
+            Exception: raised by the job or by ``take``.
         """
 
 
 class Execution(NamedTuple):
-    """Who works in place of this process, on what, and what is sent to them."""
+    """An executor that runs a job in place of this process, with the job's files."""
 
     executor: Executor
     job: Job
@@ -84,13 +84,13 @@ class Execution(NamedTuple):
 def work_in_threads(
     work: Callable[[], None], threads: int, stopped: threading.Event, report: Callable[[], None], every_s: float
 ) -> None:
-    """Let some threads work to their end.
+    """Call ``work`` in some threads and wait for them.
 
     Args:
-        stopped: set where a thread or the report fails; the others are to end then.
-        report: called now and then in the caller's thread.
+        stopped: set if a thread or ``report`` raises, so that the others end.
+        report: called every ``every_s`` seconds in the caller's thread.
     Raises:
-        Exception: what the first of them failed with.
+        Exception: the first one raised by a thread or by ``report``.
     """
     with ThreadPoolExecutor(threads) as pool:
         working = {pool.submit(work) for _ in range(threads)}
@@ -106,7 +106,7 @@ def work_in_threads(
 
 
 class SharedNumbers:
-    """An iterator that several threads draw from."""
+    """A thread-safe iterator."""
 
     def __init__(self, numbers: Iterator[int]) -> None:
         self._numbers, self._lock = numbers, threading.Lock()
@@ -140,13 +140,11 @@ class LocalExecutor:
 
 
 class StopOnSignal:
-    """Within its block SIGINT and SIGTERM only set ``asked``; a second one interrupts as usual."""
+    """Context in which SIGINT and SIGTERM set ``asked``; a second signal raises KeyboardInterrupt."""
 
     def __init__(self, stop: Callable[[], None] = lambda: None) -> None:
-        """Prepare to be asked.
-
-        Args:
-            stop: called at the first signal.
+        """Args:
+        stop: called at the first signal.
         """
         self.asked, self._stop = False, stop
 

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, folders held by one process, arrays unpacked no further than sound ones are."""
+"""Atomic writing of files, locks on folders, and reading of arrays within limits on their unpacked size."""
 
 import errno
 import hashlib
@@ -19,24 +19,24 @@ from filelock import FileLock, Timeout
 from engine.system import one_line
 
 MAX_RATIO, FREE_BYTES = 128, 16 << 20
-"""A file that unpacks to more than this many times its size is a bomb. Records shrink to a third, labels too, but the
-positions of one game, each with all moves before it, to a hundredth where games are of 700 moves. A small file may be
-unpacked to 16 MiB anyway."""
+"""A file may unpack to this many times its size, and to 16 MiB in any case; a larger one is taken for a zip bomb. Games
+and labels compress to a third, but positions of one game, each with all moves before it, to a hundredth if games have
+700 moves."""
 XZ_MEMORY = 128 << 20
-"""Most memory that unpacking may ask for; the strongest preset of xz needs 65 MiB."""
+"""Memory limit of the decompressor; the strongest preset of xz needs 65 MiB"""
 CHUNK = 1 << 18
 Known = Mapping[str, tuple[str, tuple[int | None, ...]]]
-"""What arrays a file may hold: by name the dtype and the shape, None being any length"""
+"""Known arrays of a file: name -> dtype and shape, None being any length"""
 
 
 @contextmanager
 def alone_in(folder: Path, part: str = "") -> Iterator[None]:
-    """Hold a folder, made if need be, for one process at a time: two would append to the same files.
+    """Lock a folder, created if missing, for this process, so that no other appends to the same files.
 
     Args:
-        part: of the folder, where several processes share it out.
+        part: name of a part of the folder that has its own lock.
     Raises:
-        ValueError: another process is at work there, or it is no folder; one line.
+        ValueError: another process has the lock, or the path is a file; one line.
     """
     if folder.is_file():
         raise ValueError(f"{folder}: already there, expected a new or empty folder")
@@ -45,7 +45,7 @@ def alone_in(folder: Path, part: str = "") -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise ValueError(f"{folder}: another process is at work here") from None
+        raise ValueError(f"{folder}: the folder is locked by another process") from None
     try:
         yield
     finally:
@@ -54,16 +54,16 @@ def alone_in(folder: Path, part: str = "") -> Iterator[None]:
 
 @contextmanager
 def written_whole(path: Path, is_shared: bool = False) -> Iterator[Path]:
-    """A path beside the one wanted, which is renamed to it at the end: no reader meets half a file.
+    """Write a file atomically: yields a temporary path in its folder, which is renamed at the end of the block.
 
-    What was written is on the disk before it takes the name, so that after a power failure the file is the old one or
-    the new one. If the block fails, the old one stays and the part is deleted. A link stays one: the file that it leads
-    to is written. A file keeps its permissions; what is no file, such as a pipe, gets the bytes and stays what it is.
+    The data are on the disk before the renaming, so that after a power failure the file is the old or the new one. If
+    the block fails, the old file stays and the temporary one is deleted. Symbolic links are followed. The file keeps
+    its permissions. A special file, such as a pipe, gets the bytes instead.
 
     Args:
-        is_shared: several processes may write this file at once; each then has a part of its own.
+        is_shared: whether several processes may write this file at once; each then has its own temporary file.
     Raises:
-        OSError: it cannot be written; the message names the file.
+        OSError: the file cannot be written; the message names it.
     """
     target = Path(os.path.realpath(path))
     takes_bytes = target.exists() and not (target.is_file() or target.is_dir())
@@ -90,14 +90,14 @@ def written_whole(path: Path, is_shared: bool = False) -> Iterator[Path]:
         part.replace(target)
         synced(target.parent)
     except OSError as error:
-        # What writing raises does not name the file, and renaming names the part.
+        # Errors of writing do not name the file, those of renaming name the temporary one.
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         part.unlink(missing_ok=True)
 
 
 def _new_permissions(path: Path) -> int:
-    """Permission bits of a file made now, which is left there, empty: to ask for the umask is to change it for all
+    """Permission bits of new files, read off a file that is created empty: reading the umask would change it for all
     threads."""
     path.unlink(missing_ok=True)
     path.touch()
@@ -105,10 +105,10 @@ def _new_permissions(path: Path) -> int:
 
 
 def synced(path: Path) -> None:
-    """See to it that a file, or the names in a folder, outlive a power failure.
+    """Flush a file, or the entries of a folder, to the disk.
 
     Raises:
-        OSError: the file cannot be written; of folders not every system lets itself be asked.
+        OSError: the file cannot be written; errors of folders, which some systems do not support, are ignored.
     """
     is_folder = path.is_dir()
     try:
@@ -126,14 +126,14 @@ def sha256_of(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal digits.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_packed_arrays(path: Path, known: Known) -> dict[str, np.ndarray]:
-    """The arrays of an ``.npz`` inside ``.xz``; arguments, limits and errors as of :func:`read_arrays`."""
+    """The known arrays of an ``.npz`` inside ``.xz``; arguments, limits and errors as for :func:`read_arrays`."""
     try:
         packed = path.read_bytes()
         return _arrays(io.BytesIO(_unpacked(packed, _limit(len(packed)))), known, _limit(len(packed)))
@@ -142,10 +142,10 @@ def read_packed_arrays(path: Path, known: Known) -> dict[str, np.ndarray]:
 
 
 def read_arrays(path: Path, known: Known) -> dict[str, np.ndarray]:
-    """The arrays of an ``.npz`` that are known; no memory is taken for others.
+    """The known arrays of an ``.npz``; other arrays are not unpacked.
 
     Raises:
-        ValueError: the file cannot be read, is damaged, unpacks to more than sound ones do, or an array is of another
+        ValueError: the file cannot be read, is damaged or unpacks to more than the limit, or an array has another
             dtype or shape. The message is one line and does not name the file.
     """
     try:
@@ -156,7 +156,7 @@ def read_arrays(path: Path, known: Known) -> dict[str, np.ndarray]:
 
 
 def _limit(packed: int) -> int:
-    """The most bytes that a file of a size may unpack to."""
+    """Most bytes that a file of some size may unpack to."""
     return max(FREE_BYTES, MAX_RATIO * packed)
 
 
@@ -164,8 +164,8 @@ def _unpacked(packed: bytes, limit: int) -> bytearray:
     """The content of an ``.xz``.
 
     Raises:
-        ValueError: it is larger than the limit, or something follows it.
-        EOFError, LZMAError: it is damaged.
+        ValueError: the content is larger than the limit, or data follow it.
+        EOFError, LZMAError: the data are damaged.
     """
     held = bytearray()
     with memoryview(packed) as rest:
@@ -179,12 +179,12 @@ def _unpacked(packed: bytes, limit: int) -> bytearray:
             if len(held) > limit:
                 raise ValueError(f"more than {limit:,} bytes once unpacked")
     if unpacker.unused_data or at < len(packed):
-        raise ValueError("more data behind its end")
+        raise ValueError("more data after its end")
     return held
 
 
 def _arrays(file: IO[bytes], known: Known, limit: int) -> dict[str, np.ndarray]:
-    """The known arrays of an open ``.npz``, in C order; errors as of :func:`read_arrays`, and those of numpy."""
+    """The known arrays of an open ``.npz``, in C order; raises as :func:`read_arrays` does, and numpy's errors."""
     with zipfile.ZipFile(file) as archive:
         members = [(one.filename.removesuffix(".npy"), one) for one in archive.infolist()]
     wanted = [(name, one) for name, one in members if name in known]
@@ -192,9 +192,9 @@ def _arrays(file: IO[bytes], known: Known, limit: int) -> dict[str, np.ndarray]:
         raise ValueError(f"more than {limit:,} bytes once unpacked")
     for name, one in wanted:
         if one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError(f"{name} is packed in another way than expected")
+            raise ValueError(f"{name}: unsupported compression")
     if len(dict(wanted)) < len(wanted):
-        raise ValueError("an array is there twice")
+        raise ValueError("two arrays of one name")
     file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:
         found = {name: np.asarray(arrays[name], order="C") for name, _ in wanted}

@@ -1,9 +1,9 @@
-"""The one way this project compiles a kernel.
+"""Compilation of kernels by Numba, and their cache on disk.
 
-``@kernel`` is Numba's ``njit`` with the options every kernel shares: no GIL, machine code cached on disk, C-like
-division. Numba's own cache keeps a caller's old machine code when only a *callee's file* was edited, so the cache
-folder is keyed here by a hash of all sources that kernels read: any edit of those starts a fresh folder, and machine
-code from another version, Python or processor is never loaded.
+``@kernel`` is Numba's ``njit`` with the options of all kernels: no GIL, machine code cached on disk, C-like division.
+Numba's own cache keeps a caller's old machine code if only a *callee's file* was edited. Therefore the cache folder is
+keyed by a hash of all sources that kernels depend on: any edit of these starts a new folder, and machine code of
+another version, Python or processor is never loaded.
 """
 
 import hashlib
@@ -31,29 +31,29 @@ from engine.system import user_folder
 
 _numba: Any = numba
 _Dispatcher: Any = CPUDispatcher
-"""Numba's type hints know neither all of its options nor what dispatchers can do."""
+"""Any: Numba's type hints lack some of its options and methods of dispatchers"""
 ENGINE_FOLDER = Path(__file__).resolve().parents[1]
 CACHE_VARIABLE = "KEIMA_CACHE"
 KERNEL = re.compile(rb"^@(?:inlined_)?kernel\b", re.MULTILINE)
 IMPORT, WORD = re.compile(rb"^\s*from (engine(?:\.\w+)*) import (\([^)]*\)|[^\n]+)", re.MULTILINE), re.compile(rb"\w+")
-"""How a file says that it has kernels, and what it imports; the engine imports names, never modules by ``import``"""
+"""Patterns for kernels and imports in sources; the engine imports by ``from``, never by ``import``"""
 STALE_AFTER_S = 14 * 86400.0
 LOCKS, INDEX, DONE = "locks", "index", "done"
-"""Folder of lock files, the lock of all indices of the cache, and the folder of :func:`stamp`"""
+"""Folder of lock files, name of the lock of the cache's indices, and folder of :func:`stamp`"""
 RESULTS = "settled"
-"""Folder beside those of the kernels, for results that take long to find again; who reads a file there touches it"""
+"""Folder beside those of kernels, for results that are expensive to recompute; readers of a file there touch it"""
 
 
 def cache_root() -> Path:
-    """Folder for compiled kernels: ``$KEIMA_CACHE`` if set, else the platform's per-user cache folder."""
+    """Folder of the cache: ``$KEIMA_CACHE`` if set, else the platform's cache folder of the user."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen) if chosen else user_folder("cache")
 
 
 def kernel_sources() -> dict[str, bytes]:
-    """The files of the engine that machine code depends on, by path: those with kernels, and all that these import.
+    """Sources that machine code depends on, by path: those with kernels, and all that these import.
 
-    Kernels freeze the constants and the NamedTuples that they use, wherever these are defined.
+    Imported files count, since compiled kernels contain the values of constants and the fields of NamedTuples.
     """
     sources = {path.relative_to(ENGINE_FOLDER).as_posix(): path.read_bytes() for path in ENGINE_FOLDER.rglob("*.py")}
     waiting, found = [name for name, source in sources.items() if KERNEL.search(source)], {}
@@ -70,7 +70,7 @@ def kernel_sources() -> dict[str, bytes]:
 
 
 def source_key() -> str:
-    """Hash of everything the machine code depends on: sources, Numba, Python, processor, install path."""
+    """Hash of everything that machine code depends on: sources, Numba, Python, processor, install path."""
     digest = hashlib.sha256()
     for word in (numba.__version__, sys.version, platform.machine(), platform.processor(), str(ENGINE_FOLDER)):
         digest.update(word.encode())
@@ -81,7 +81,7 @@ def source_key() -> str:
 
 
 def _temporary_root() -> Path:
-    """A folder for this user alone where temporary files go, for when the home folder cannot be written.
+    """A private folder of this user among the temporary files, used if the home folder cannot be written.
 
     Raises:
         OSError: another user owns the folder of that name; machine code from there must not be run.
@@ -95,7 +95,7 @@ def _temporary_root() -> Path:
 
 
 def _prepare() -> Path | None:
-    """Find a folder that can be written and point Numba at it; None = nowhere, so every start compiles."""
+    """Find a writable folder and set it as Numba's cache; None = there is none, so every start compiles."""
     for root in (cache_root, _temporary_root):
         try:
             folder = root() / f"kernels-{source_key()}"
@@ -111,19 +111,19 @@ def _prepare() -> Path | None:
 
 
 def _drop_torn(folder: Path) -> None:
-    """Delete files that a crash of the machine left incomplete: Numba would fail on them at every start.
+    """Delete files that a crash of the machine left incomplete, on which Numba would fail at every start.
 
-    All are pickles, and a whole pickle ends with a full stop.
+    All are pickles, and a complete pickle ends with a full stop.
     """
     torn = [path for path in folder.rglob("*.nb[ic]") if not _ends_as_pickle(path)]
     for path in torn:
         path.unlink(missing_ok=True)
     if torn:
-        print(f"kernel cache {folder}: {len(torn)} damaged, compiled anew", file=sys.stderr, flush=True)
+        print(f"kernel cache {folder}: {len(torn)} damaged files, compiled again", file=sys.stderr, flush=True)
 
 
 def _ends_as_pickle(path: Path) -> bool:
-    """Whether a file's last byte is a pickle's; True for one that is gone by now."""
+    """Whether a file ends like a pickle; True if it has been deleted meanwhile."""
     try:
         with path.open("rb") as file:
             return file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) == b"."
@@ -132,11 +132,11 @@ def _ends_as_pickle(path: Path) -> bool:
 
 
 FOLDER = _prepare()
-"""The cache folder in force for this exact set of sources"""
+"""The cache folder of these sources; None = no folder can be written"""
 
 
 def mark_warm() -> None:
-    """Note that every kernel of play has been compiled, and tidy the cache."""
+    """Mark the cache as complete (all kernels of play are compiled), and delete unused files."""
     if FOLDER is None:
         return
     with suppress(OSError):
@@ -145,7 +145,7 @@ def mark_warm() -> None:
 
 
 def drop_unused() -> None:
-    """Delete what of the cache has not been used for two weeks: kernels of other versions, files of ``RESULTS``."""
+    """Delete kernels of other versions and files of ``RESULTS`` that were not used for two weeks."""
     if FOLDER is None:
         return
     for other in FOLDER.parent.glob("kernels-*"):
@@ -159,7 +159,7 @@ def drop_unused() -> None:
 
 
 def _is_stale(path: Path) -> bool:
-    """Whether a file or folder was not used for two weeks; False for one that another process has deleted meanwhile."""
+    """Whether a file or folder was not used for two weeks; False if another process has deleted it meanwhile."""
     try:
         return time.time() - path.stat().st_mtime > STALE_AFTER_S
     except OSError:
@@ -167,13 +167,13 @@ def _is_stale(path: Path) -> bool:
 
 
 def stamp_of(name: str) -> Path:
-    """The file that says that the kernels of some use of the engine are compiled; there must be a cache folder."""
+    """The file that marks the kernels of a use of the engine as compiled; ``FOLDER`` must not be None."""
     assert FOLDER is not None
     return FOLDER / DONE / name.replace(" ", "-")
 
 
 def stamp(name: str) -> None:
-    """Note that the kernels of a use are compiled; nothing where none can be kept on disk."""
+    """Mark the kernels of a use as compiled, if there is a cache folder."""
     if FOLDER is not None:
         path = stamp_of(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,7 +187,7 @@ def is_stamped(name: str) -> bool:
 
 @contextmanager
 def _locked(name: str) -> Iterator[None]:
-    """Keep other processes out of the block; where the file system knows no locks they are not kept out."""
+    """Exclude other processes from the block, if the file system supports locks."""
     with ExitStack() as stack:
         if FOLDER is not None:
             with suppress(OSError, NotImplementedError):
@@ -197,24 +197,24 @@ def _locked(name: str) -> Iterator[None]:
 
 @cache
 def _say_unsaved(reason: str) -> None:
-    """Say, once a process, that compiled kernels cannot be kept."""
+    """Print once that compiled kernels cannot be saved."""
     print(f"kernel cache {FOLDER}: not saved ({reason}), the next start compiles again", file=sys.stderr, flush=True)
 
 
 class _Cache(FunctionCache):
-    """Numba's cache on disk, written by one process at a time: two would lose each other's entries of the index."""
+    """Numba's cache on disk, written by one process at a time, since two would lose entries of the index."""
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             with _locked(INDEX):
                 super().save_overload(sig, data)
         except OSError as error:
-            # The kernel is compiled and plays; an index without its data is one more reason to compile it again.
+            # The compiled kernel works; an index entry without data only causes another compilation.
             _say_unsaved(error.strerror or str(error))
 
 
 class _BodyFiles(CompileResultCacheImpl):
-    """Names the files of a body's cache otherwise than those of the kernel that Python calls."""
+    """Gives the cache files of a body other names than those of its kernel."""
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
         return str(super().get_filename_base(f"{fullname}.body", abiflags))
@@ -225,11 +225,10 @@ class _BodyCache(_Cache):
 
 
 class _Shared(_Dispatcher):
-    """A function that processes compile together: what one of them is compiling, the others wait for and then load."""
+    """A dispatcher that one process compiles at a time; the others wait and load the result."""
 
     def compile(self, sig: Any) -> Any:
-        # The lock of this process comes first: a thread that held a file's lock while it waited for this one would
-        # keep the thread that has it from ever getting the file's.
+        # Numba's lock before the file lock, always, or two threads could deadlock.
         with global_compiler_lock, _locked(f"{self._kind}{self.py_func.__module__}.{self.py_func.__qualname__}"):
             return super().compile(sig)
 
@@ -237,11 +236,11 @@ class _Shared(_Dispatcher):
 
 
 class _Body(_Shared):
-    """What other kernels call: the machine code without what unpacks Python objects, a third of the time to compile.
+    """The function that other kernels call: without the wrapper for Python objects it compiles in a third of the time.
 
-    Numba compiles a function anew for each combination of its arguments' types: the ``play`` of a point from an array
-    of int16 would not be that of one from an array of int32. Here signed integers and bytes arrive as int64. Constants
-    stay types of their own: without them the planes of AlphaGo Zero, whose loops know them, took a third longer.
+    Numba compiles a function for each combination of argument types, so ``play`` with a point of an int16 array would
+    be compiled apart from ``play`` with a point of an int32 array. Here integers narrower than int64 are widened to it.
+    Literal types stay: without them the encoding of AlphaGo Zero's planes took a third longer.
     """
 
     _kind = "body."
@@ -251,7 +250,7 @@ class _Body(_Shared):
 
 
 class _Kernel(_Shared):
-    """What Python calls; kernels that call it get its body."""
+    """The function that Python calls; kernels that call it get its body."""
 
     body: _Body
 
@@ -266,12 +265,12 @@ NARROW = (types.int8, types.int16, types.int32, types.uint8)
 
 
 def _widened(of: types.Type) -> types.Type:
-    """The type that an argument has in a body."""
+    """Type of a body's argument."""
     return types.int64 if of in NARROW else of
 
 
 def _kernel(**more: bool) -> Callable[[Callable[..., Any]], _Kernel]:
-    """A decorator with the options that all kernels share."""
+    """A decorator with the options of all kernels."""
 
     def decorate(function: Any) -> Any:
         if _numba.config.DISABLE_JIT:
@@ -279,7 +278,7 @@ def _kernel(**more: bool) -> Callable[[Callable[..., Any]], _Kernel]:
             return function
         found: _Kernel = _numba.njit(**KERNEL_OPTIONS, **more)(function)
         body: _Body = _numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **KERNEL_OPTIONS, **more)(function)
-        # Numba has no option for the class of a dispatcher.
+        # Numba has no option for the dispatcher's class.
         found.__class__, body.__class__, found.body = _Kernel, _Body, body
         if FOLDER is not None:
             found._cache, body._cache = _Cache(function), _BodyCache(function)
@@ -292,17 +291,17 @@ KERNEL_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 kernel = _kernel()
 """Decorator for every compiled function of the engine.
 
-Kernels allocate nothing: they write into their caller's arrays, so Numba's reference counting (``_nrt``) is off.
-With it on, every call that hands over a position counts its twenty arrays up and down: legality of a whole 19x19
-board took 145 us instead of 1.4, and encoding 80 us instead of 21. ``np.empty`` in a kernel is a compile error, and so
-is slice assignment between arrays (it may need a temporary): copy with a loop, which is also faster.
+Kernels do not allocate memory but write into the caller's arrays, so Numba's reference counting (``_nrt``) is off.
+Otherwise every call with a position would change the reference counts of its twenty arrays: legality of a whole 19x19
+board took 145 us instead of 1.4, and encoding 80 us instead of 21. ``np.empty`` in a kernel is a compile error, as is
+slice assignment between arrays (it may need a temporary): copy with a loop, which is also faster.
 """
 
 inlined_kernel = _kernel(forceinline=True)
-"""``@kernel`` for a function of an innermost loop that LLVM by itself would call.
+"""``@kernel`` for a function of an innermost loop that LLVM would not inline by itself.
 
-A call hands over a board as some seventy words, a search tree and a batch as 350. Inlining the draw of a random move
-took a 19x19 rollout from 74 us to 64, inlining selection a visit of the tree from 3.3 us to 0.9. Every caller grows, so
-use it where it has been measured, in a process that reads its kernels from the cache: those it has compiled itself may
-run faster.
+A call passes a board as some seventy words, a search tree and a batch as 350. Inlining the draw of a random move
+reduced a 19x19 rollout from 74 us to 64, inlining selection a visit of the tree from 3.3 us to 0.9. Callers grow, so
+use it only after a measurement, in a process that loads its kernels from the cache: kernels compiled in the same
+process may be faster.
 """

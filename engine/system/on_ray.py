@@ -1,10 +1,9 @@
-"""The executor of a Ray cluster: an actor for each of its GPUs, or for each processor where it has none.
+"""The executor of a Ray cluster: one actor for each GPU, or for each processor if there are no GPUs.
 
-Job and files go to Ray's object store once and to the actors by reference. An actor gets numbers in chunks, few at a
-time, and the next ones when what it has done was taken: however fast the actors are, no more than a few chunks of each
-are in memory. Ray starts an actor that died anew, here or on another machine, and repeats its chunks; where it finds no
-room for it, the other actors do them when there is nothing else to do. What actors print goes to Ray's log files, not
-to standard output.
+Job and files are put into Ray's object store once and passed to actors by reference. An actor gets a few chunks of
+numbers, and the next chunk when a result was taken, so that only a few results of each actor are in memory. Ray
+restarts a dead actor, on any machine, and repeats its chunks; if there is no room for it, idle actors repeat them at
+the end. Output of actors goes to Ray's log files, not to standard output.
 """
 
 import os
@@ -27,17 +26,17 @@ from engine.system import one_line
 from engine.system.executor import Done, Files, Job, Worker
 
 LOCAL = "local"
-"""Ray's word in place of an address: it is started on this machine, and ended with the process"""
+"""Ray's address for a cluster that is started on this machine and ends with this process"""
 NICENESS = "RAY_worker_niceness"
-"""Ray's setting for its workers, 15 by default: beside other work of the machine they would get next to nothing"""
+"""Environment variable of Ray for its workers' niceness; with the default of 15 they would starve beside other work"""
 HOST_PORT = re.compile(r"([\w.-]+):(\d{1,5})")
 KNOCK_S = 10.0
 PULSE, SILENT_S = "pulse", 20.0
-"""How long an actor may take to say that it is there, however much it works: a new process takes seconds to start"""
+"""Name of the concurrency group for pulses, and the longest time for an answer: a new process takes seconds to start"""
 
 
 class _Actor:
-    """What runs in an actor's process."""
+    """The Ray actor: runs in its own process."""
 
     def __init__(self, cores: int) -> None:
         self._cores, self._changing = cores, threading.Condition()
@@ -45,15 +44,16 @@ class _Actor:
         self._worker: Worker | None = None
 
     def do(self, name: str, sent: list[Any], numbers: list[int]) -> list[Done]:
-        """Do a chunk of a job; another job's worker is closed once it does nothing any more.
+        """Do a chunk of a job. The worker of another job is closed first, once it is idle.
 
         Args:
+            name: of the job.
             sent: a reference to the job and its files' contents, in a list so that Ray does not fetch it each time.
         """
         with self._changing:
             self._changing.wait_for(lambda: self._name == name or not self._doing)
             if self._name != name or self._worker is None:
-                # If opening fails, no later chunk may find the closed worker.
+                # No worker, if opening the new one fails.
                 self._name, self._worker = "", None
                 self._stack.close()
                 self._worker = self._opened(*ray.get(sent[0]))
@@ -69,10 +69,10 @@ class _Actor:
 
     @ray.method(concurrency_group=PULSE)
     def pulse(self) -> None:
-        """Say that the actor is there, in a thread of its own."""
+        """Return at once, in a separate thread, to show that the actor lives."""
 
     def _opened(self, job: Job, contents: dict[str, bytes]) -> Worker:
-        """The worker of a job, its files in a folder of their own."""
+        """Write a job's files to a temporary folder, and open its worker."""
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="keima-")))
         files = {}
         for name, content in contents.items():
@@ -82,49 +82,49 @@ class _Actor:
 
 
 class Place(NamedTuple):
-    """What Ray sets aside for each actor."""
+    """Resources of each actor."""
 
     processors: float
     gpus: float
     cores: int
-    """processors that the actor may use, those set aside rounded up to one"""
+    """whole processors that the actor may use, at least one"""
 
 
 def places(machines: Sequence[Mapping[str, float]], actors: int = 0) -> tuple[int, Place]:
-    """How many actors there are to be, and the place of each: a GPU, or a processor where no machine has GPUs.
+    """Number of actors and the resources of each: a GPU with its share of processors, or a processor without GPUs.
 
-    Where more are asked for than that, several share one; each machine has room for its part of them.
+    More actors share GPUs or processors.
 
     Args:
-        machines: what each offers, by Ray's names: ``CPU``, ``GPU``.
-        actors: 0 = one a GPU or processor.
+        machines: resources of each by Ray's names: ``CPU``, ``GPU``.
+        actors: number of actors; 0 = one a GPU or processor.
     Raises:
-        ValueError: they offer no processors.
+        ValueError: the machines have no processors.
     """
     processors, gpus = (sum(int(one.get(kind, 0)) for one in machines) for kind in ("CPU", "GPU"))
     if not processors:
         raise ValueError("no processors")
     with_gpus = [one for one in machines if one.get("GPU", 0) >= 1]
-    # A machine without GPUs may be the larger one: only those where actors go tell how many processors are theirs.
+    # Processors of machines without GPUs do not count, since no actor runs there.
     whole = min((int(one.get("CPU", 0)) // int(one["GPU"]) for one in with_gpus), default=1)
     each = -(-actors // (gpus or processors)) or 1
     return actors or gpus or processors, Place(_share(whole, each), _share(min(1, gpus), each), max(1, whole // each))
 
 
 def _share(whole: int, each: int) -> float:
-    """A part of some processors or GPUs as Ray counts them: whole ones, or ten-thousandths of one."""
+    """A share of processors or GPUs in Ray's precision: whole ones, or ten-thousandths of one."""
     return whole // each or whole * 10_000 // each / 10_000
 
 
 class _Pulse:
-    """Whether an actor answers: one that died is started anew, but only where there is room for it."""
+    """Checks whether an actor answers. Ray restarts a dead actor only if there is room for it."""
 
     def __init__(self, actor: Any) -> None:
         self._actor, self._since_s = actor, 0.0
         self._asked: Any = None
 
     def is_silent(self) -> bool:
-        """Whether it was asked :data:`SILENT_S` ago and has not answered yet; to be called now and then."""
+        """Whether a pulse has had no answer for :data:`SILENT_S`; call it repeatedly."""
         now_s = time.monotonic()
         if self._asked is None:
             self._asked, self._since_s = self._actor.pulse.remote(), now_s
@@ -141,13 +141,13 @@ class OnRay:
         """Join a cluster and start actors.
 
         Args:
-            address: of the cluster, as ``ray start`` tells it, or :data:`LOCAL`.
-            actors: 0 = one for each GPU of the cluster, or for each processor.
-            chunk: the most pieces of work that an actor gets at once; fewer where there are not so many for all.
-            at_once: chunks that an actor does side by side: while one of them ends, the others keep it busy.
-            waiting: chunks that wait at an actor besides those that it does.
+            address: of the cluster, as printed by ``ray start``, or :data:`LOCAL`.
+            actors: number of actors; 0 = one for each GPU of the cluster, or for each processor.
+            chunk: most items of a chunk; fewer if there are not enough items for all actors.
+            at_once: chunks that an actor does concurrently, so that it is busy while one of them ends.
+            waiting: further chunks that are queued at an actor.
         Raises:
-            ValueError: no cluster there, or one without processors; one line.
+            ValueError: no cluster at the address, or one without processors; one line.
         """
         if address == LOCAL:
             os.environ.setdefault(NICENESS, "0")
@@ -168,16 +168,16 @@ class OnRay:
         )(_Actor)  # fmt: skip
         self._actors: list[Any] = [kind.remote(place.cores) for _ in range(count)]
         self._chunk, self._at_once, self._ahead = chunk, at_once, at_once + waiting
-        # Drawn from by several threads: jobs of one name would be one to the actors.
+        # Unique names of jobs, also if several threads call work.
         self._jobs = count_up(1)
 
     @property
     def count(self) -> int:
-        """Actors."""
+        """Number of actors."""
         return len(self._actors)
 
     def close(self) -> None:
-        """End the actors, and Ray where it was started here."""
+        """End the actors, and Ray if it was started here."""
         ray.shutdown()
 
     def work(
@@ -186,7 +186,7 @@ class OnRay:
     ) -> None:  # fmt: skip
         """See :meth:`engine.system.executor.Executor.work`."""
         sent = [ray.put((job, {key: path.read_bytes() for key, path in files.items()}))]
-        # Of a known number every actor gets an equal part, in as many chunks as it works on at once.
+        # If the number of items is known, each actor gets an equal share, in ``at_once`` chunks.
         known = length_hint(numbers)
         chunk = min(self._chunk, -(-known // (self.count * self._at_once))) if known else self._chunk
         dealt = _Dealt(self._actors, f"job {next(self._jobs)}", sent, numbers, chunk)
@@ -202,19 +202,19 @@ class OnRay:
 
 
 class _Dealt:
-    """The chunks of a job that actors have."""
+    """The chunks of a job at the actors."""
 
     def __init__(self, actors: list[Any], name: str, sent: list[Any], numbers: Iterator[int], chunk: int) -> None:
         self._actors, self._name, self._sent, self._numbers, self._chunk = actors, name, sent, numbers, chunk
         self.left: dict[int, list[int]] = {}
-        """chunks that nobody has done yet, by their first number"""
+        """unfinished chunks, by their first number"""
         self._doing: dict[Any, tuple[int, int]] = {}
-        """by reference: actor and chunk; the same chunk may be at two actors"""
+        """Ray's reference -> actor and first number of the chunk; a chunk may be at two actors"""
         self._pulses = [_Pulse(actor) for actor in actors]
         self._idle: set[int] = set()
 
     def begin(self, actor: int) -> None:
-        """Give an actor the next chunk, if there is one."""
+        """Give an actor the next chunk, or mark it idle if there is none."""
         if chunk := [int(number) for number in islice(self._numbers, self._chunk)]:
             self.left[chunk[0]] = chunk
             self._give(actor, chunk[0])
@@ -222,7 +222,7 @@ class _Dealt:
             self._idle.add(actor)
 
     def wait(self, seconds: float) -> Iterator[Done]:
-        """Wait for a chunk that is done, no longer than this; its actor begins the next one."""
+        """Wait at most some seconds for a finished chunk, and give its actor the next one; yields its results."""
         ready, _ = ray.wait(list(self._doing), timeout=seconds)
         for reference in ready:
             actor, chunk = self._doing.pop(reference)
@@ -233,7 +233,7 @@ class _Dealt:
             self._repeat()
 
     def cancel(self) -> None:
-        """Do not begin what waits."""
+        """Cancel the queued chunks."""
         for reference in self._doing:
             ray.cancel(reference)
 
@@ -242,7 +242,7 @@ class _Dealt:
         self._doing[self._actors[actor].do.remote(self._name, self._sent, self.left[chunk])] = actor, chunk
 
     def _repeat(self) -> None:
-        """Let idle actors do what silent ones were to do; those may have died with no room for them anywhere."""
+        """Give chunks of silent actors, which may be dead without room for a restart, to idle ones."""
         silent = {actor for actor in {actor for actor, _ in self._doing.values()} if self._pulses[actor].is_silent()}
         if silent:
             at_work = {chunk for actor, chunk in self._doing.values() if actor not in silent}
@@ -253,20 +253,20 @@ class _Dealt:
 
 
 def _knock(address: str) -> None:
-    """See that something listens at HOST:PORT; Ray itself would wait for minutes, and end the process then.
+    """Check that a server listens at HOST:PORT; Ray itself would wait for minutes, then end this process.
 
     Raises:
-        OSError: nothing does.
+        OSError: no server listens.
     """
     if match := HOST_PORT.fullmatch(address):
         socket.create_connection((match[1], int(match[2])), KNOCK_S).close()
 
 
 def _result(reference: Any) -> list[Done]:
-    """What an actor has done.
+    """Results of a finished chunk.
 
     Raises:
-        Exception: what the job failed with.
+        Exception: raised by the job.
         RuntimeError: the cluster failed; one line.
     """
     try:

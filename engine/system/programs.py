@@ -1,6 +1,6 @@
-"""Programs as child processes: our own commands, GNU Go, and processes that end when this one does.
+"""Child processes: our own commands, GNU Go, and processes that end with this one.
 
-Our own program is started with ``-P``: otherwise a file of the working folder could stand in for a module.
+Our own program is started with ``-P``, so that no file of the working folder is imported in place of a module.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from pathlib import Path
 
 PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
 GNUGO_FOLDERS = ("/usr/games", "/usr/local/games")
-"""Where packages put GNU Go, often outside the search path"""
+"""Folders in which packages install GNU Go, often not in the search path"""
 DIE_WITH_PARENT = 1
 """Linux: PR_SET_PDEATHSIG of prctl(2)"""
 
@@ -25,16 +25,16 @@ def keima(*words: object) -> list[str]:
 
 
 def find_gnugo() -> str:
-    """Path of the program GNU Go; empty where it is not installed."""
+    """Path of GNU Go; empty if it is not installed."""
     return shutil.which("gnugo", path=os.pathsep.join((os.environ.get("PATH", os.defpath), *GNUGO_FOLDERS))) or ""
 
 
 def gnugo(program: str, level: int) -> list[str]:
-    """GNU Go as an opponent.
+    """Command of GNU Go as an opponent.
 
     Args:
         program: from :func:`find_gnugo`.
-        level: 0 to 10.
+        level: GNU Go's level, 0 to 10.
     """
     return [program, "--mode", "gtp", "--level", str(level), "--chinese-rules"]
 
@@ -42,18 +42,18 @@ def gnugo(program: str, level: int) -> list[str]:
 def start_child(
     arguments: list[str], core: int | None, log: Path | None, printed: Path | None = None, folder: Path | None = None
 ) -> "subprocess.Popen[bytes]":  # fmt: skip
-    """Start a child process, which Linux kills as soon as this process ends for any reason.
+    """Start a child process; Linux kills it when this process ends for any reason.
 
     Args:
-        core: the one processor that it and its own children may use; None = any.
-        log: file for its standard error; None = standard error of this process, progress bars included.
-        printed: file for its standard output; None = where standard error goes.
+        core: processor that the child and its own children may use; None = any.
+        log: file for its standard error, appended to; None = standard error of this process.
+        printed: file for its standard output; None = as standard error.
         folder: its working folder; None = that of this process.
     Raises:
-        OSError: it could not be started.
-    Threads: one that lives as long as the child may, since the child ends with it.
+        OSError: the process could not be started.
+    Threads: a thread that outlives the child, since Linux kills the child when the thread ends.
     """
-    # Loaded here: between fork and exec a child must not wait for what other threads of this process hold.
+    # Loaded before the fork: between fork and exec a child must not take a lock that another thread may hold.
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def prepare() -> None:
@@ -63,7 +63,7 @@ def start_child(
             os.sched_setaffinity(0, {core})
 
     with log.open("ab") if log else nullcontext() as file, printed.open("wb") if printed else nullcontext(file) as out:
-        # Its own group: Ctrl-C comes to this process alone, which passes it on once.
+        # Its own group, so that Ctrl-C reaches this process alone, which passes it on once.
         return subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=file, start_new_session=True, cwd=folder,
             preexec_fn=prepare if os.name == "posix" else None,

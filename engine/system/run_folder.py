@@ -1,11 +1,11 @@
-"""Folders of runs that resume: what a run began with, which pieces of work are done, and in which file each lies.
+"""Folders of runs that resume: manifest, shards and a journal of finished items.
 
-    OUT/NAME.json                  manifest: what the run must resume with, its shards, the pieces of work in them
+    OUT/NAME.json                  manifest: settings that must not change, shards, numbers of the items in them
     OUT/NAME-00000.npz.xz, ...     shards
-    OUT/journal.bin                what is done and in no shard yet, in blocks
+    OUT/journal.bin                finished items that are in no shard yet, in blocks
 
-However the process ends, only running work is lost: what is done goes to the journal at once, and the manifest is
-written between a shard and the emptying of the journal. Work whose results people read has a file of JSON lines in
+However the process ends, only unfinished items are lost: finished ones go to the journal at once, and the manifest is
+written after a shard and before the journal is emptied. Runs with human-readable results have a file of JSON lines in
 place of journal and shards (:func:`add_line`). Start at :class:`RunFolder`.
 """
 
@@ -25,14 +25,16 @@ Held = TypeVar("Held")
 Line = TypeVar("Line")
 
 HEADER = np.dtype([("numbers", "<u4"), ("bytes", "<u4"), ("checksum", "<u4")])
-"""Of a block: how many pieces of work it finishes, and its body's length and checksum, their numbers included"""
+"""Header of a block: number of items, then length and checksum of the rest, which is the items' numbers and the body"""
 
 
 class NumberSet:
-    """A set of whole numbers from 0 that only grows; a byte of memory for each up to the largest."""
+    """A growing set of whole numbers from 0, as a mask of one byte for each number up to the largest."""
 
     def __init__(self, ranges: Sequence[Sequence[int]] = ()) -> None:
-        """Numbers given as ranges: first and last of each."""
+        """Args:
+        ranges: first and last number of each range.
+        """
         self._is_in, self._count = np.zeros(0, bool), 0
         for first, last in ranges:
             self.add(np.arange(first, last + 1))
@@ -44,14 +46,14 @@ class NumberSet:
         return number < len(self._is_in) and bool(self._is_in[number])
 
     def has(self, numbers: np.ndarray | Sequence[int]) -> np.ndarray:
-        """bool[K]: which of these are in the set."""
+        """bool[K]: whether each of K numbers is in the set."""
         given = np.asarray(numbers, np.int64)
         if len(given) and (largest := int(given.max())) >= len(self._is_in):
             self._is_in = np.concatenate([self._is_in, np.zeros(largest + 1, bool)])
         return self._is_in[given]
 
     def add(self, numbers: np.ndarray | Sequence[int]) -> None:
-        """Put numbers in, some of which may be there."""
+        """Add numbers, some of which may be in the set."""
         new = np.unique(np.asarray(numbers, np.int64)[~self.has(numbers)])
         self._is_in[new] = True
         self._count += len(new)
@@ -61,20 +63,20 @@ class NumberSet:
         return np.flatnonzero(~self.has(np.arange(count)))
 
     def numbers(self) -> np.ndarray:
-        """int64: the set in order."""
+        """int64[K]: the set in ascending order."""
         return np.flatnonzero(self._is_in)
 
     def ranges(self) -> list[list[int]]:
-        """The set as ranges; a million numbers take 10 ms."""
+        """The set as ranges, first and last number of each; a million numbers take 10 ms."""
         edges = np.flatnonzero(np.diff(self._is_in, prepend=False, append=False))
         return [[first, after - 1] for first, after in edges.reshape(-1, 2).tolist()]
 
 
 class Block(NamedTuple):
-    """What a journal holds of finished work."""
+    """A record of finished items in a journal."""
 
     numbers: np.ndarray
-    """int64: the pieces of work that are done with it"""
+    """int64[K]: numbers of the items that it finishes"""
     body: bytes
 
 
@@ -85,7 +87,7 @@ def read_blocks(path: Path) -> list[Block]:
         header = np.frombuffer(content, HEADER, 1, at)[0]
         at += HEADER.itemsize
         body = content[at : at + int(header["bytes"])]
-        # Zeros, which some file systems leave at the end when power fails, are the header of nothing.
+        # Some file systems leave zeros at the end after a power failure: a header of length 0.
         if not header["bytes"] or len(body) < header["bytes"] or zlib.crc32(body) != header["checksum"]:
             break
         split = 8 * int(header["numbers"])
@@ -95,42 +97,42 @@ def read_blocks(path: Path) -> list[Block]:
 
 
 def _as_bytes(block: Block) -> bytes:
-    """A block as a journal holds it."""
+    """A block in the format of the journal."""
     body = np.asarray(block.numbers, "<i8").tobytes() + block.body
     return np.array([(len(block.numbers), len(body), zlib.crc32(body))], HEADER).tobytes() + body
 
 
 class RunFolder(Generic[Held]):
-    """One folder in the making; close it at the end. Threads: any, for what is here; fields under ``lock``."""
+    """The folder of a run; close it at the end. Threads: any may call its methods; hold ``lock`` to read its fields."""
 
     def __init__(
         self, out: Path, name: str, asked: dict[str, Any], begun: dict[str, Any],
         read: Callable[[bytes], Held], part: str = "",
     ) -> None:  # fmt: skip
-        """Open the folder, or begin one.
+        """Open a folder, or create it.
 
         Args:
             name: of manifest and shards.
             asked, begun: as for :func:`open_manifest`.
-            read: what a block holds, from its body.
-            part: in the names of all files, where several processes share a folder.
+            read: parses the body of a block.
+            part: suffix of all file names, if several processes share a folder.
         Raises:
-            ValueError: the folder holds something else; one line.
+            ValueError: the folder has another run or other files; one line.
         """
         self.out, self._name, self._part, self._read = out, name, part, read
         self.lock = threading.RLock()
         self.manifest = open_manifest(self._path("json"), asked, {"shards": [], "next": 0, "numbers": []} | begun)
         self.in_shards, self.done = NumberSet(self.manifest["numbers"]), NumberSet(self.manifest["numbers"])
-        """numbers of the pieces of work in shards, and of those done"""
+        """numbers of the items in shards, and of all finished items"""
         journal = out / f"journal{part}.bin"
         blocks = read_blocks(journal)
-        # A kill between manifest and journal leaves the same work in both.
+        # A kill after the manifest was written leaves the same items in shard and journal.
         self.held = [read(block.body) for block in blocks if not self.in_shards.has(block.numbers).any()]
-        """what the blocks of the journal hold"""
+        """the parsed blocks of the journal"""
         for block in blocks:
             self.done.add(block.numbers)
         self._journal = journal.open("ab")
-        # A kill leaves at most part of a block at the end.
+        # A kill leaves at most an incomplete block at the end.
         self._journal.truncate(sum(len(_as_bytes(block)) for block in blocks))
 
     def _path(self, end: str) -> Path:
@@ -141,7 +143,7 @@ class RunFolder(Generic[Held]):
         self._journal.close()
 
     def append(self, numbers: np.ndarray | Sequence[int], body: bytes) -> Held | None:
-        """Keep a block of finished work; returns what it holds, None where its pieces are done already.
+        """Append a block of finished items; returns the parsed block, None if one of its items was finished before.
 
         Raises:
             OSError: the disk is full.
@@ -159,13 +161,13 @@ class RunFolder(Generic[Held]):
         self, write: Callable[[Path], None], facts: dict[str, Any], numbers: np.ndarray | None = None,
         left: Callable[[], Sequence[Block]] = lambda: (),
     ) -> None:  # fmt: skip
-        """Write what is held as a shard.
+        """Write a shard, and remove its items from the journal.
 
         Args:
-            write: writes the shard's file, the lock not being held.
-            facts: what the manifest says of the shard.
-            numbers: of the pieces of work in it; None = of all in the journal.
-            left: what the journal keeps; called once the shard is written.
+            write: writes the shard's file; called without the lock.
+            facts: fields of the shard's entry in the manifest.
+            numbers: of the items in it; None = all finished items.
+            left: returns the blocks that stay in the journal; called after the shard is written.
         Raises:
             OSError: the disk is full.
         """
@@ -187,44 +189,44 @@ class RunFolder(Generic[Held]):
             self._journal = path.open("ab")
 
     def save(self) -> None:
-        """Write the manifest. The lock is held, or nothing else runs."""
+        """Write the manifest. The lock is held, or no other thread runs."""
         write_manifest(self._path("json"), self.manifest)
 
 
 def refuse_foreign(out: Path, manifest: str, what: str, also: Sequence[str] = ()) -> None:
-    """Refuse a folder of something else; locks and a killed first start's part of a manifest may be there.
+    """Refuse a folder with other files and without a manifest; locks and temporary files of a manifest are allowed.
 
     Args:
-        manifest: name of the file that says that the folder is one of these.
-        what: is in such a folder, in words.
-        also: parts of the names of what may be there before the manifest is.
+        manifest: name of the manifest, by which a run's folder is recognised.
+        what: the program or data of such folders, for the message.
+        also: parts of the names of further files that are allowed.
     Raises:
-        ValueError: something else is there; one line.
+        ValueError: other files are there; one line.
     """
 
-    def is_nothing(name: str) -> bool:
+    def is_allowed(name: str) -> bool:
         is_part = name.removeprefix(".").startswith(manifest) and name.endswith(".partial")
         return is_part or name.endswith(".lock") or any(part in name for part in also)
 
     if not out.exists() or (out / manifest).exists():
         return
-    if not (out.is_dir() and all(is_nothing(one.name) for one in out.iterdir())):
+    if not (out.is_dir() and all(is_allowed(one.name) for one in out.iterdir())):
         raise ValueError(f"{out}: already there, expected a new or empty folder, or one of {what}")
 
 
 def open_manifest(
     path: Path, asked: dict[str, Any], begun: dict[str, Any] | None = None, is_begun: bool = True
 ) -> dict[str, Any]:
-    """The manifest of a folder, a new one if there is none.
+    """Read the manifest of a run, or write a new one.
 
     Args:
-        path: of the file; its folder is made where it is missing.
-        asked: what must be the same each time; JSON values, of which those inside others are compared one by one.
-        begun: what a new run has besides, and a run that resumes has of its own; None = the file holds nothing else.
-        is_begun: whether any work is done; until then what is asked replaces what is in the file.
+        path: of the file; its folder is created if it is missing.
+        asked: settings that must not change; JSON values, compared leaf by leaf.
+        begun: initial values of further fields, which a run changes; None = there are no further fields.
+        is_begun: whether any item is finished; if not, changed settings replace those in the file.
     Raises:
-        ValueError: it was begun with something else, or is no such file; one line.
-        OSError: it cannot be read or written.
+        ValueError: the settings have changed, or the file is not a manifest; one line.
+        OSError: the file cannot be read or written.
     """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -235,7 +237,7 @@ def open_manifest(
         before = manifest if begun is None else {name: manifest[name] for name in asked if name in manifest}
         then = dict(_leaves(before.items()))
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise ValueError(f"{path}: not the record of such a folder") from error
+        raise ValueError(f"{path}: not a manifest of this command") from error
     now = dict(_leaves(json.loads(json.dumps(asked)).items()))
     changed = [key for key in {**now, **then} if then.get(key) != now.get(key)]
     if changed and not is_begun:
@@ -245,12 +247,12 @@ def open_manifest(
         said = ", ".join(f"{key} {then.get(key)}, not {now.get(key)}" for key in changed)
         raise ValueError(f"{path.parent}: begun with {said}; choose another folder")
     if missing := (begun or {}).keys() - manifest.keys():
-        raise ValueError(f"{path}: not the record of such a folder, it lacks {', '.join(sorted(missing))}")
+        raise ValueError(f"{path}: not a manifest of this command, it lacks {', '.join(sorted(missing))}")
     return manifest
 
 
 def _leaves(items: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Values inside values under one name each, as ``time.main_s``; options under their own."""
+    """Leaves of nested dictionaries by dotted names, such as ``time.main_s``; those of ``options`` without prefix."""
     for key, value in items:
         if isinstance(value, dict):
             yield from _leaves(value.items(), "" if key == "options" else f"{prefix}{key}.")
@@ -259,17 +261,17 @@ def _leaves(items: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest, whole or not at all; processes that share a folder may begin it at once."""
+    """Write a manifest atomically; several processes that share a folder may do so at once."""
     with written_whole(path, is_shared=True) as partial:
         partial.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
 def read_lines(path: Path, read: Callable[[bytes], Line], what: str) -> list[Line]:
-    """What the whole lines of a file hold, a last one that a kill cut short left out; nothing where there is no file.
+    """Parse the lines of a file but for an incomplete last one; an empty list if the file does not exist.
 
     Args:
-        read: makes something of a line; raises ValueError, TypeError, KeyError or RecursionError where it is damaged.
-        what: a line holds, in words: ``result of a match``.
+        read: parses a line; raises ValueError, TypeError, KeyError or RecursionError if it is damaged.
+        what: name of a line's content for the message, such as ``result of a match``.
     Raises:
         ValueError: a line is damaged; one line naming it.
         OSError: the file cannot be read.
@@ -279,15 +281,15 @@ def read_lines(path: Path, read: Callable[[bytes], Line], what: str) -> list[Lin
         try:
             found.append(read(line))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise ValueError(f"{path}: line {number} is no {what}") from error
+            raise ValueError(f"{path}: line {number} is not a {what}") from error
     return found
 
 
 def add_line(path: Path, line: str) -> None:
-    """Write one more line, which is on the disk when this returns; what a kill left of the last one goes.
+    """Append a line, which is on the disk when this returns; an incomplete last line is removed first.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     with path.open("ab+") as file:
         size = file.seek(0, os.SEEK_END)

@@ -14,10 +14,10 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 from engine.config import SearchOptions, SetupOptions
 from engine.go.rules import rules_from
 from engine.insight.review.games import Source, game_to_review, sources
-from engine.insight.review.judgement import KINDS, THRESHOLDS
-from engine.insight.review.review import Means, review_of
-from engine.insight.review.running import Running, Work, subject_of
-from engine.insight.review.writing import INDEX, Entry, Wanted, write_index, write_review
+from engine.insight.review.losses import KINDS, THRESHOLDS
+from engine.insight.review.review import AnalysisSettings, review_of
+from engine.insight.review.running import AnalysedGame, GameAnalyser, subject_of
+from engine.insight.review.writing import INDEX, IndexEntry, ReviewOutputs, write_index, write_review
 from engine.pictures.drawing import check_png
 from engine.system.executor import StopOnSignal
 from engine.system.files import alone_in
@@ -87,10 +87,10 @@ def review(
     if png:
         check_png()
     means_visits = VISITS if visits is None and not seconds else visits or 0
-    wanted = Wanted(as_json, svg, png, lines, katrain)
+    wanted = ReviewOutputs(as_json, svg, png, lines, katrain)
     player = player_from(ctx, config, values)
     names = "+".join(file.name.split(".")[0] for file in files_of(player.network))
-    means = Means(names, means_visits, seconds)
+    means = AnalysisSettings(names, means_visits, seconds)
     refused: list[str] = []
 
     def refuse(name: str, problem: str) -> None:
@@ -108,7 +108,7 @@ def review(
     run = Run(out, found, means, wanted, thresholds, player)
     with alone_in(out / KEPT):
         loaded = load_analysing(player.search, player.network, player.setup.device)
-        running = Running(loaded.analyses, player.search, means, loaded.at_once)
+        running = GameAnalyser(loaded.analyses, player.search, means, loaded.at_once)
         try:
             is_finished = run.analyse(running, console)
         finally:
@@ -128,18 +128,18 @@ class Run:
 
     out: Path
     found: list[Source]
-    means: Means
-    wanted: Wanted
+    means: AnalysisSettings
+    wanted: ReviewOutputs
     thresholds: tuple[float, ...] | None
     """smallest losses of the move classes; None = the defaults"""
     player: Player
     """gives the rules and komi of games without any"""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[IndexEntry] = field(default_factory=list)
     """reviews for the index"""
     done: int = 0
     """number of positions analysed"""
 
-    def analyse(self, running: Running, console: Console) -> bool:
+    def analyse(self, running: GameAnalyser, console: Console) -> bool:
         """Analyse with a bar, and write each review when its game is finished; returns whether all are."""
         total = sum(len(source.record.moves) + 1 for source in self.found)
         columns = (MofNCompleteColumn(), TextColumn("positions"), TimeElapsedColumn(), TimeRemainingColumn())
@@ -150,7 +150,7 @@ class Run:
                 self.done += 1
                 progress.update(task, completed=self.done)
 
-            def finish(work: Work) -> None:
+            def finish(work: AnalysedGame) -> None:
                 self._finish(work)
                 progress.update(task, completed=self.done)
                 if not console.is_terminal:
@@ -166,18 +166,18 @@ class Run:
         """The index, or the page of the only game."""
         return [self.out / INDEX] if len(self.found) > 1 else [self.out / entry.page for entry in self.entries]
 
-    def _works(self) -> Iterator[Work]:
+    def _works(self) -> Iterator[AnalysedGame]:
         """The games, each replayed when it is needed."""
         setup, network = self.player.setup, self.player.network
         fingerprint = identity(network, "")["sha256"] if network else ""
         for source in self.found:
             game = game_to_review(source.record, rules_from(setup.rules), setup.komi)
             subject = subject_of(game, self.means, fingerprint, self.player.search)
-            work = Work(source.name, game, self.out / KEPT, subject)
+            work = AnalysedGame(source.name, game, self.out / KEPT, subject)
             self.done += len(work.game.positions) - len(work.missing)
             yield work
 
-    def _finish(self, work: Work) -> None:
+    def _finish(self, work: AnalysedGame) -> None:
         """Write a game's review."""
         work.close()
         made = review_of(work.name, work.game, work.turns, self.means, self.thresholds)

@@ -200,7 +200,7 @@ def _choose(
 def _let_go(asked: Asked) -> None:
     """Cancel the evaluation of the raw output."""
     if asked.query is not None:
-        asked.query.abandon()
+        asked.query.cancel()
 
 
 def _wanted(host: Host, words: tuple[str, ...], layout: Layout, interval_s: float) -> Wanted:

@@ -10,8 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from engine.go.notation import color_word
-from engine.go.points import BLACK, PASS, WHITE
+from engine.go.points import BLACK, PASS, WHITE, color_word
 from gtp import gogui
 from gtp.commands import arguments
 from gtp.commands.position import legal_points
@@ -277,6 +276,8 @@ def keima_ladders(host: Host, color: str = "") -> str:
 
 
 def _name(color: int) -> str:
+    from engine.go.points import color_word
+
     return color_word(color).capitalize()
 
 

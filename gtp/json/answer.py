@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.go.geometry import BLACK, WHITE, index_of, to_vertex
-from engine.go.notation import color_letter
+from engine.go.points import color_letter
 from engine.insight.analyses import Analysis
 from engine.search.report import MoveReport
 from gtp.json.query import Wanted

@@ -1,4 +1,4 @@
-"""What the benches of speed print, as tests read it."""
+"""Figures that speed benchmarks print, parsed for tests."""
 
 import json
 
@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 
 def figures(command: Command, *words: object) -> dict[str, dict]:
-    """The figures of a bench by name, in order; each is a line of its own and has a name, a value and a unit."""
+    """The figures of a benchmark by name, in order; checks that each line has name, value and unit."""
     done = CliRunner().invoke(command, [str(word) for word in words])
     assert done.exit_code == 0, done.output
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -17,7 +17,7 @@ def figures(command: Command, *words: object) -> dict[str, dict]:
 
 
 def refusal(command: Command, *words: object) -> str:
-    """The one line by which a command refuses its options, before it has printed anything."""
+    """The one line of a command's usage error; checks that it has printed nothing else."""
     done = CliRunner().invoke(command, [str(word) for word in words])
     assert done.exit_code != 0 and done.stdout == ""
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("Error: "))

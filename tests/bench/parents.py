@@ -1,4 +1,4 @@
-"""Processes that are killed outright, and whether what they had started ends with them. Linux."""
+"""Kills a process and checks that its child processes end with it. Linux."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def kill_parent(code: str, folder: Path, begun: Path) -> None:
-    """Run some Python until its child has made a file, kill it, and wait until the child is gone too.
+    """Run Python code until its child process has created a file, kill it, and wait for the child's end.
 
     Args:
         folder: the code's first argument.
@@ -27,7 +27,7 @@ def kill_parent(code: str, folder: Path, begun: Path) -> None:
 
 
 def _is_alive(child: int) -> bool:
-    """Whether a process still runs; one that has not been waited for does not."""
+    """Whether a process runs; False for a zombie."""
     try:
         return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

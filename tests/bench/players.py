@@ -1,11 +1,11 @@
-"""The test engine of tests/data without a process: what ``play_game`` sees of a client, at no cost."""
+"""The test engine of tests/data without a process: a fake client for ``play_game``."""
 
 from bench.match.gtp_client import EngineDied, EngineRefused, EngineTimeout
 from tests.data.gtp_engine import HABIT_MOVE, Engine
 
 
 class InProcess:
-    """A client whose engine lives in this process and whose clock is a table."""
+    """A client with an engine in this process and answer times from a table."""
 
     def __init__(self, habit: str = "", seed: int = 0, passes_after: int = 1000, answer_s: float = 0.01) -> None:
         self.engine = Engine("" if habit == "hang" else habit, seed, passes_after)

@@ -1,4 +1,4 @@
-"""The bench of analyses: its lines, and that a long one does not grow."""
+"""The benchmark of analyses: its figures, and constant memory over a long analysis."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The arena: whose options count, pairs with one opening, matches that go on, and one line for what it cannot do."""
+"""The arena: options of sides, pairs with one opening, resumed matches, errors of one line."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from engine.evaluation.elo import elo_difference
 from tests.conftest import ROOT
 
 OPENING = 8
-"""Moves drawn: of shorter openings some three pairs in a hundred have the same."""
+"""Opening moves; with fewer, some 3% of pairs share their opening with another pair."""
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_the_words_of_a_side_add_up():
 def test_sides_that_are_the_same_are_said_to_be(tiny_network, words, is_said):
     options = ["--weights", str(tiny_network), "--visits", "2", "--size", "7", "--games", "1", "--opening-moves", "2"]
     result = CliRunner().invoke(command, ["--second", words, *options])
-    assert result.exit_code == 0 and ("the two sides are the same but for their names" in result.output) == is_said
+    assert result.exit_code == 0 and ("the two sides differ in their names alone" in result.output) == is_said
 
 
 @pytest.mark.parametrize("words", ["name=still random-symmetry=false", "name=mixed rollout-weight=0.5"])
@@ -124,7 +124,7 @@ def test_a_match_is_played_in_pairs_with_one_opening_and_goes_on_where_it_stoppe
 
 
 def test_a_pair_that_was_cut_in_two_keeps_its_opening(play, tmp_path):
-    """Drawn a second time it may differ: the cache may have met a position in another symmetry."""
+    """An opening drawn again may differ, since the cache may have another symmetry of a position."""
     assert play(tmp_path / "match", 1).exit_code == 0
     games = tmp_path / "match" / "games.jsonl"
     record = json.loads(games.read_text())
@@ -135,7 +135,7 @@ def test_a_pair_that_was_cut_in_two_keeps_its_opening(play, tmp_path):
 
 
 def test_a_sequential_test_ends_the_match(play, tmp_path):
-    """One game that is no draw decides between differences as wide as these."""
+    """One decided game is enough to decide between these hypotheses."""
     result = play(tmp_path, 30, "--sprt", "-1000", "1000")
     assert result.exit_code == 0, result.output
     assert re.search(r"SPRT, -1000 against 1000 Elo: -?1000 Elo accepted", result.output)

@@ -1,4 +1,4 @@
-"""Finding the best settings: what is tried, how it is scored, and the command with tiny times."""
+"""keima benchmark: settings tried, estimate of Elo, and the command with short times."""
 
 import math
 import os
@@ -76,7 +76,7 @@ def test_elo_grows_by_250_with_a_doubling_and_falls_with_leaves_in_flight():
 
 
 def test_gains_are_of_the_same_positions_and_chance_is_told():
-    """Positions that are twice as hard are so for both."""
+    """A position that is twice as slow is so for both settings."""
     base, better = measured(100, 50, 100), measured(110, 55, 110)
     gain = better.gain(base, 3.0)
     assert gain.elo == pytest.approx(35, abs=1) and gain.margin < 2

@@ -1,4 +1,4 @@
-"""The clocks of a match: read, kept, and told to engines that know only some of them."""
+"""Clocks of a match: parsing, remaining time, and GTP commands for engines that support only some kinds."""
 
 import pytest
 from hypothesis import given
@@ -74,7 +74,7 @@ def test_time_controls_are_read(text, expected, kind):
     ],
 )
 def test_a_clock_of_no_known_kind_is_refused(odd):
-    with pytest.raises(ValueError, match="no kind of clock"):
+    with pytest.raises(ValueError, match="expected a clock of one of the kinds"):
         kind_of(odd)
 
 
@@ -90,7 +90,7 @@ def test_a_clock_of_no_known_kind_is_refused(odd):
 def test_capped_fischer_time_is_told_in_full_or_not_at_all(control, words):
     assert PlayerClock(control, Dialect.KATA).settings_command() == f"kata-time_settings {words}"
     for dialect in (Dialect.GTP, Dialect.KGS):
-        with pytest.raises(ValueError, match=f"{dialect.value} cannot tell fischer-capped time"):
+        with pytest.raises(ValueError, match=f"{dialect.value} does not support fischer-capped time"):
             PlayerClock(control, dialect).settings_command()
 
 
@@ -124,13 +124,13 @@ def test_no_time_control(text):
 
 
 class PlainEngine:
-    """What an engine that knows only GTP's own commands believes about its time."""
+    """The remaining time as an engine with GTP's own commands alone computes it."""
 
     def __init__(self, words):
         self.main_s, self.period_s, self.stones = (float(word) for word in words.split()[1:])
 
     def most_s(self, told):
-        """Seconds that it may take for a move by that belief."""
+        """Seconds for a move by that engine's computation."""
         seconds, stones = (float(word) for word in told.split())
         if stones > 0:
             return seconds / stones

@@ -1,4 +1,4 @@
-"""Damaged files: the same in every run of a campaign, and what their readers may not do is noticed."""
+"""Damaged files: reproducible, and faults of readers are found."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Ratings of the players in folders of matches, as the program prints and draws them."""
+"""Ratings of the players in folders of matches: table and chart."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Scoring finished games: what is counted right, what is printed, what is refused."""
+"""Scoring of finished games: comparisons, figures, errors."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The bench of Ray's actors, and the campaign's part that kills them."""
+"""The benchmark of Ray actors, and the campaign's part that kills them."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""The bench of a GPU, rehearsed on the CPU: every figure appears, without what a bare machine may lack."""
+"""The GPU benchmark on the CPU: every figure is printed, without optional packages."""
 
 import json
 import subprocess

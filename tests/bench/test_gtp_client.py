@@ -1,4 +1,4 @@
-"""The GTP client against engines that behave, misbehave and break down."""
+"""The GTP client with engines that work, violate GTP, or crash."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Kills: that lost work, another end and work that cannot resume are noticed."""
+"""Kills: lost data, other results and failed resumption are reported as faults."""
 
 import signal
 import sys

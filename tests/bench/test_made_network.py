@@ -1,4 +1,4 @@
-"""The network made to order, and the two parts of the campaign that play with it."""
+"""The fake network with configurable faults, and the two parts of the campaign that use it."""
 
 import pytest
 import torch
@@ -49,7 +49,7 @@ def test_the_command_orders_it():
 
 def test_the_engine_plays_with_it():
     words = command({"fault": "error"}, "--config", "none", "--size", "5", "--visits", "1", "--threads", "1")
-    with GtpClient(words, ROOT) as client, pytest.raises(EngineRefused, match="network hash: made to fail"):
+    with GtpClient(words, ROOT) as client, pytest.raises(EngineRefused, match="network hash: failed on purpose"):
         client.ask("genmove b", 600.0)
 
 

@@ -1,4 +1,4 @@
-"""The command: whole matches between processes, files, going on after a stop, and one clear line for every mistake."""
+"""keima match: whole matches between processes, files, resuming, and errors of one line."""
 
 import json
 import os
@@ -138,7 +138,7 @@ def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptibl
         os.kill(process.pid, signal.SIGINT)
         output, errors = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED, errors
-    assert "the same command goes on" in errors
+    assert "the same command resumes" in errors
     assert output.startswith("Random 1 (first) against Random 1 (second): 5x5")
     assert "Traceback" not in errors
     games = len((tmp_path / "games.jsonl").read_text().splitlines())
@@ -212,10 +212,10 @@ def test_what_is_no_opening(tmp_path, text):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("match.json", "no json", "not the record of such a folder"),
-        ("match.json", "[]", "not the record of such a folder"),
-        ("games.jsonl", "{}\n", "line 1 is no result"),
-        ("games.jsonl", "[1]\n", "line 1 is no result"),
+        ("match.json", "no json", "not a manifest of this command"),
+        ("match.json", "[]", "not a manifest of this command"),
+        ("games.jsonl", "{}\n", "line 1 is not a result"),
+        ("games.jsonl", "[1]\n", "line 1 is not a result"),
     ],
 )
 def test_a_damaged_folder_is_named(tmp_path, name, text, message):

@@ -1,4 +1,4 @@
-"""Part "memory" of the campaign: what is measured, and when it counts as growth."""
+"""Part "memory" of the campaign: samples, and the definition of growth."""
 
 import os
 import sys

@@ -277,7 +277,7 @@ def test_a_fallen_flag_loses():
 
 def test_a_clock_that_an_engine_cannot_be_told_ends_the_match():
     settings = GameSettings(size=5, time=fischer(10.0, 1.0, move_s=5.0))
-    with pytest.raises(MatchError, match="A: time_settings cannot tell fischer-capped time"):
+    with pytest.raises(MatchError, match="A: time_settings does not support fischer-capped time"):
         play(InProcess(seed=1), InProcess(seed=2), settings)
 
 

@@ -1,4 +1,4 @@
-"""Regression suites: how they are read, what counts as passed, and engines that fail."""
+"""Regression suites: parsing, outcomes of tests, and engines that fail."""
 
 import json
 import sys
@@ -80,13 +80,13 @@ def test_what_stands_behind_a_pattern_is_no_part_of_it(behind):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 name\n#? [D4]* known bug", "line 2: '#? [D4]* known bug' is no expectation"),
+        ("1 name\n#? [D4]* known bug", "line 2: '#? [D4]* known bug', expected #? [PATTERN]"),
         ("#? [D4]", "line 1: an expectation without a test before it"),
         ("name\n#? [D4]", "line 2: an expectation without a test before it"),
         ("1 name\n#? [D4]\n#? [D5]", "line 3: an expectation without a test before it"),
-        ("1 name\n#? D4", "line 2: '#? D4' is no expectation, which looks like #? [PATTERN]"),
+        ("1 name\n#? D4", "line 2: '#? D4', expected #? [PATTERN]"),
         ("1" * 5000 + " name\n#? [D4]", "line 2: an expectation without a test before it"),
-        ("1 name\n#? [(]", "line 2: '(' is no regular expression: "),
+        ("1 name\n#? [(]", "line 2: '(' is not a regular expression: "),
     ],
 )
 def test_a_broken_suite_is_refused(text, message):
@@ -140,13 +140,13 @@ boardsize 9
     assert outcomes == [
         (1, PASSED, "Random"),
         (2, FAILED, "1"),
-        (3, LEFT_OUT, "reg_genmove is none of its commands"),
+        (3, LEFT_OUT, "the engine does not list reg_genmove"),
         (4, PASSED, "B+73.5"),
         (5, ERROR, "play black D4: illegal move"),
         (6, PASSED, "Random"),
         (7, ERROR, outcomes[6][2]),
-        (8, LEFT_OUT, "trymove is none of its commands"),
-        (9, LEFT_OUT, "loadsgf is none of its commands"),
+        (8, LEFT_OUT, "the engine does not list trymove"),
+        (9, LEFT_OUT, "the engine does not list loadsgf"),
         (10, PASSED, "Random"),
     ]
     assert outcomes[6][2].startswith("boardsize 99: unacceptable size")

@@ -1,4 +1,4 @@
-"""Regrets: moves are judged where sides differ, other engines choose too, positions come from games; faults."""
+"""Regret: values of differing moves, GTP engines as sides, positions from games, errors."""
 
 import json
 import sys

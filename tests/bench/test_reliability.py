@@ -1,4 +1,4 @@
-"""The campaign: its parts, what becomes of cases, how it resumes, and its table."""
+"""The campaign: parts, outcomes of cases, resuming, table."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def until(holds):
 
 
 def is_running(pid):
-    """Whether a process is there and no zombie."""
+    """Whether a process lives and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -97,7 +97,7 @@ def test_folders_of_other_campaigns_and_damaged_lines_are_refused(tmp_path):
     assert refused().startswith("| Legal positions")  # nothing was run
     assert "quick False, not True; choose another folder" in refused("--quick")
     (tmp_path / "counts.jsonl").write_text("[]\n")
-    assert "counts.jsonl: line 1 is no finished case" in refused()
+    assert "counts.jsonl: line 1 is not a finished case" in refused()
     (tmp_path / "campaign.json").write_text(json.dumps({"quick": False, "games": None, "weights": DEFAULT}))
     assert "runner None, not pytest" in refused()
 
@@ -127,7 +127,7 @@ def test_the_table_says_what_was_done_and_what_was_not_run():
     [("campaign", signal.SIGINT), ("campaign", signal.SIGKILL), ("worker", signal.SIGINT), ("worker", signal.SIGTERM)],
 )
 def test_a_campaign_that_is_ended_leaves_no_process_behind(run, tmp_path, interruptible, whom, number):
-    """Nor is a case at fault whose worker was ended from outside: that ends the campaign."""
+    """A worker that is terminated from outside ends the campaign; its case has no fault."""
     told = tmp_path / "told"
     with run("--games", str(tmp_path)) as process:
         until(told.exists)

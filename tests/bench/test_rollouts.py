@@ -1,4 +1,4 @@
-"""The bench of rollouts: the names and form of its lines, figures that fit together, clear mistakes."""
+"""The benchmark of rollouts: names and form of figures, their consistency, errors."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The benches of encoders, networks, searches, games in bulk and training: names, units, boards left out, mistakes."""
+"""Benchmarks of encoders, networks, searches, bulk games and training: names, units, skipped boards, errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The sequential test: Wald's where there are no draws, right about as often as it says, and the same after a stop."""
+"""The sequential test: Wald's test without draws, correct error rates, and the same result after a resume."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The bench of starts: its lines, what a cold cache is, and an engine that does not answer."""
+"""The benchmark of starts: figures, the cold cache, an engine that does not answer."""
 
 import sys
 from pathlib import Path

@@ -47,7 +47,7 @@ def test_a_draw_is_half_a_win_and_a_game_without_result_none():
 
 
 def test_a_repeated_game_counts_once():
-    """Players that draw nothing repeat their games, and an interval of 20 that are two would be of two."""
+    """Deterministic players repeat their games: 20 games of which two differ give the interval of two games."""
     records = [replace(RECORDS[k % 2], game=k + 1) for k in range(20)] + [replace(RECORDS[2], game=21)]
     figures = tally(records)
     assert (figures["games"], figures["different"]) == (21, 3)
@@ -77,7 +77,7 @@ def test_the_table_says_it_all():
     lines = render(summarise(RECORDS, SETTINGS)).splitlines()
     assert lines[0] == "A against B: 9x9, komi 7.5, chinese rules"
     assert lines[2].split()[:7] == ["all", "5", "2", "1", "1", "1", "62.5%"]
-    assert "same score from everyone asked: 2 of 3 games" in lines
+    assert "final_score agreed in 2 of 3 games" in lines
     assert lines[-2:] == ["game 3, first: time: move 9 took 12.00 s", "game 5: disagreement: they differ"]
     assert all(len(line) <= 100 for line in lines)
 

@@ -1,4 +1,4 @@
-"""Cells, as slow twins name them: (row, column) from the top left, both from 0; and the points of the kernels."""
+"""Conversion between cells of slow twins, (row, column) from the top left and from 0, and points of kernels."""
 
 from bench.reliability.rules_twin import Cell
 from engine.go.geometry import point_at

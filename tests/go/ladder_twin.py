@@ -5,7 +5,7 @@ from engine.go.geometry import EMPTY, on_board_points
 
 
 class UnfinishedError(Exception):
-    """The twin gave up a read."""
+    """The twin reached its limit of moves."""
 
 
 class LadderTwin:

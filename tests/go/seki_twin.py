@@ -1,4 +1,4 @@
-"""A slow twin of seki: the largest set of dame that a colour may fill is looked for among all of them."""
+"""A slow twin of seki: the largest set of dame that a colour may fill, by a search over all sets."""
 
 from itertools import combinations
 from typing import NamedTuple

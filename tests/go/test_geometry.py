@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from engine.go.geometry import (
+    BLACK,
     COLUMNS,
     MAX_CELLS,
     MAX_SIZE,
     MIN_SIZE,
     PASS,
+    WHITE,
     ZOBRIST,
     cell_count,
     from_vertex,
@@ -20,6 +22,7 @@ from engine.go.geometry import (
     to_sgf,
     to_vertex,
 )
+from engine.go.points import color_letter, color_word
 
 SIZES = range(MIN_SIZE, MAX_SIZE + 1)
 
@@ -68,7 +71,7 @@ def test_vertices_follow_the_protocol():
     ["", "A0", "A10", "K1", "Z99", "A", "5", "A-1", "A1.5", "A 1", "AA1", "A١", "passs", "\u00e41", "A001"],
 )
 def test_what_is_no_vertex_is_refused_by_name(text):
-    with pytest.raises(ValueError, match="no vertex of a 9x9 board"):
+    with pytest.raises(ValueError, match="is not a vertex of a 9x9 board"):
         from_vertex(text, 9)
 
 
@@ -83,3 +86,8 @@ def test_zobrist_words_are_distinct_and_fixed():
 
 def test_other_is_the_opponent():
     assert (other(1), other(2)) == (2, 1)
+
+
+def test_colours_in_words_and_letters():
+    assert [color_word(color) for color in (BLACK, WHITE)] == ["black", "white"]
+    assert [color_letter(color) for color in (BLACK, WHITE)] == ["B", "W"]

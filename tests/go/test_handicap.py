@@ -5,8 +5,8 @@ import subprocess
 import pytest
 
 from engine.go.game import Game
-from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, to_vertex
-from engine.go.handicap import fixed_handicap_points, free_handicap_points
+from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, PASS, WHITE, from_vertex, point_at, to_vertex
+from engine.go.handicap import fixed_handicap_points, free_handicap_points, handicap_places, star_points
 from engine.go.position import META_HANDICAP
 from engine.go.rules import RULE_SETS
 
@@ -197,3 +197,18 @@ def test_fixed_handicap_agrees_with_gnu_go(gnugo):
         else:
             with pytest.raises(ValueError, match="invalid number of stones"):
                 fixed_handicap_points(size, count)
+
+
+@pytest.mark.parametrize("size", range(MIN_SIZE, MAX_SIZE + 1))
+def test_stones_of_a_fixed_handicap_stand_on_star_points(size):
+    """But for the middles of the sides on small boards, which are not marked."""
+    stars = {int(point_at(row, column, size)) for row, column in star_points(size)}
+    most = len(handicap_places(size))
+    if not most:
+        assert not stars
+        return
+    for count in range(2, most + 1):
+        stones = set(fixed_handicap_points(size, count))
+        assert len(stones) == count
+        assert stones <= stars or (size < 13 and count > 5)
+    assert stars <= set(fixed_handicap_points(size, most))

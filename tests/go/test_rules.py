@@ -189,7 +189,7 @@ def test_one_flag_can_be_changed_and_rules_with_a_name_keep_it():
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("{", "rules are no JSON object"),
+        ("{", "rules are not a JSON object"),
         ('{"ko":"SPIGHT"}', "rules: ko is 'SPIGHT', expected one of simple, positional, situational"),
         ('{"ko":null}', "rules: ko is 'None', expected"),
         ('{"passes":2}', "rules have no 'passes', expected one of friendlyPassOk, hasButton, ko"),

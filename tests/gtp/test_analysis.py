@@ -281,7 +281,7 @@ REFUSED = {
     "kata-analyze avoid b D4": "expected avoid COLOR VERTICES DEPTH",
     "kata-genmove_analyze w 10 allow w , 3": "allow without a vertex",
     "kata-analyze avoid b D4 0": "a depth of 0 moves, expected 1 or more",
-    "lz-analyze avoid b Z4 1": "'Z4' is no vertex of a 9x9 board",
+    "lz-analyze avoid b Z4 1": "'Z4' is not a vertex of a 9x9 board",
     "lz-analyze allow b D4 1 allow w D4 1 allow b E4 1": "expected one allow alone",
     "kata-analyze allow w D4 1 avoid w D4 1": "expected one allow alone",
     "kata-analyze avoid b A1 1 allow b D4 1": "expected one allow alone",

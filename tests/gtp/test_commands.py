@@ -21,12 +21,12 @@ FAILS = {
     "play": "? syntax error: expected play COLOR VERTEX",
     "play b": "? syntax error: expected play COLOR VERTEX",
     "play b D4 E5": "? syntax error: expected play COLOR VERTEX",
-    "play b Z99": "? invalid color or coordinate: 'Z99' is no vertex of a 9x9 board",
-    "play b I5": "? invalid color or coordinate: 'I5' is no vertex: there is no column I, J follows H",
-    "play b A0": "? invalid color or coordinate: 'A0' is no vertex of a 9x9 board",
-    "play b K1": "? invalid color or coordinate: 'K1' is no vertex of a 9x9 board",
+    "play b Z99": "? invalid color or coordinate: 'Z99' is not a vertex of a 9x9 board",
+    "play b I5": "? invalid color or coordinate: 'I5' is not a vertex: columns skip I",
+    "play b A0": "? invalid color or coordinate: 'A0' is not a vertex of a 9x9 board",
+    "play b K1": "? invalid color or coordinate: 'K1' is not a vertex of a 9x9 board",
     "play green D4": "? invalid color or coordinate: 'green' is not a color, expected b or w",
-    "play b resign": "? invalid color or coordinate: 'resign' is no vertex of a 9x9 board",
+    "play b resign": "? invalid color or coordinate: 'resign' is not a vertex of a 9x9 board",
     "genmove": "? syntax error: expected genmove COLOR",
     "genmove x": "? invalid color or coordinate: 'x' is not a color, expected b or w",
     "undo": "? cannot undo",
@@ -140,7 +140,7 @@ def test_a_position_takes_the_place_of_a_game(ask):
         "b pass": "? setup: a point is not on the board",
         "b": "? syntax error: expected pairs of color and vertex",
         "green D4": "? invalid color or coordinate: 'green' is not a color, expected b or w",
-        "b Z9": "? invalid color or coordinate: 'Z9' is no vertex of a 9x9 board",
+        "b Z9": "? invalid color or coordinate: 'Z9' is not a vertex of a 9x9 board",
     }.items():
         assert ask(f"set_position {stones}") == message
     assert ask("showboard") == shown

@@ -61,12 +61,12 @@ def test_a_hundred_thousand_lines_do_too():
     ("code", "message"),
     [
         ("print('= Keima', end='\\n\\n')", "1 replies missing"),
-        ("print('hello', end='\\n\\n')", "no reply of GTP"),
-        ("print('=8 Keima', end='\\n\\n')", "id '5' was asked"),
+        ("print('hello', end='\\n\\n')", "not a GTP reply"),
+        ("print('=8 Keima', end='\\n\\n')", "expected id '5'"),
         ("print('=5', end='\\n\\n'); print('= more', end='\\n\\n')", "a reply without a command"),
         ("print('=5 \\x1b[0m', end='\\n\\n')", "control characters"),
         ("print('?5 internal error: x', end='\\n\\n')", "an internal error"),
-        ("print('=5 Kei')", "half a reply"),
+        ("print('=5 Kei')", "an incomplete reply"),
         ("print('=5', end='\\n\\n'); raise ValueError", "exit status 1"),
     ],
 )

@@ -330,7 +330,7 @@ def test_searches_that_end_for_want_of_memory_say_so(monkeypatch, capsys):
         one.engine.close()
         one.server.close()
     assert 0 < found["rootInfo"]["visits"] < 10_000
-    assert "searches end early, their share of --memory taken" in capsys.readouterr().err
+    assert "searches end early, for their share of --memory is full" in capsys.readouterr().err
 
 
 def test_trees_that_grow_side_by_side_take_no_more_than_there_is():

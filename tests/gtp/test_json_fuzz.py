@@ -35,12 +35,12 @@ ANSWERS = {
     ("change", "words"),
     [
         ({}, ""),
-        ({"q0": []}, "1 answers without an id, 2 lines without"),
+        ({"q0": []}, "1 answers without an id, expected 2 for"),
         ({"q0": ANSWERS["q0"] * 2}, "reports of turns {1: 2}"),
         ({"q0": [{"id": "q0", "isDuringSearch": False, "turnNumber": 0}]}, "reports of turns {0: 1}"),
         ({"q1": ANSWERS["q1"] * 2}, "2 answers"),
         ({"q1": [{"id": "q7", "error": "no"}]}, "never sent"),
-        ({"": [{"error": "internal error: KeyError"}]}, "an error that is ours"),
+        ({"": [{"error": "internal error: KeyError"}]}, "an internal error"),
         ({"": [{"warning": "no"}]}, "neither an id nor an error"),
     ],
 )
@@ -50,6 +50,6 @@ def test_what_is_missing_twice_or_ours_is_a_fault(change, words):
     fuzzer._sent = [("q0", query), ("q1", b'{"id": "q1", "komi": "x"}'), ("", b"[")]
     for answers in (ANSWERS | change).values():
         for answer in answers:
-            fuzzer._sort(answer)
+            fuzzer._count(answer)
     fuzzer._check_answers()
     assert (words in " ".join(fuzzer.faults)) and bool(words) == bool(fuzzer.faults)

@@ -132,7 +132,7 @@ def test_a_torn_kernel_cache_is_mended(tmp_path):
     index, data = next(copy.rglob("*is_legal*.nbi")), next(copy.rglob("*play_move*.nbc"))
     index.write_bytes(b"")
     data.write_bytes(data.read_bytes()[: data.stat().st_size // 2 // 4096 * 4096] + b"\0")
-    for said in (f"kernel cache {copy}: 2 damaged, compiled anew", ""):
+    for said in (f"kernel cache {copy}: 2 damaged files, compiled again", ""):
         with Engine("--visits", "4", KEIMA_CACHE=str(tmp_path)) as engine:
             assert re.fullmatch("= [A-J][1-9]", engine.ask("genmove b"))
             engine.send("quit\n")

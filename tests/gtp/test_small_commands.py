@@ -10,7 +10,7 @@ from gtp.host import Host
 
 FAILS = {
     "is_legal b": "? syntax error: expected is_legal COLOR VERTEX",
-    "is_legal b Z9": "? invalid color or coordinate: 'Z9' is no vertex of a 9x9 board",
+    "is_legal b Z9": "? invalid color or coordinate: 'Z9' is not a vertex of a 9x9 board",
     "all_legal": "? syntax error: expected all_legal COLOR",
     "captures red": "? invalid color or coordinate: 'red' is not a color, expected b or w",
     "rectangular_boardsize 9 13": "? unacceptable size: 9x13 is not square",
@@ -20,7 +20,7 @@ FAILS = {
     "gg-undo -1": "? syntax error: -1 moves, expected 0 or more",
     "gg-undo x": "? syntax error: 'x' is not a whole number",
     "restricted_genmove": "? syntax error: expected restricted_genmove COLOR [VERTICES...]",
-    "restricted_genmove b Z1": "? invalid color or coordinate: 'Z1' is no vertex of a 9x9 board",
+    "restricted_genmove b Z1": "? invalid color or coordinate: 'Z1' is not a vertex of a 9x9 board",
     "kata-benchmark": "? syntax error: expected kata-benchmark VISITS",
     "kata-benchmark 0": "? syntax error: 0 visits, expected 1 or more",
     "kata-benchmark many": "? syntax error: 'many' is not a whole number",

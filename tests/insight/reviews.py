@@ -1,4 +1,4 @@
-"""Hand-made figures of games, for tests of what is made of them."""
+"""Hand-made analyses of games, for tests of reviews."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from engine.go.geometry import BLACK, WHITE, from_vertex, other
 from engine.go.sgf import read_sgf
 from engine.go.sgf_tree import read_trees
 from engine.insight.review.games import game_to_review
-from engine.insight.review.review import Means, review_of
+from engine.insight.review.review import AnalysisSettings, review_of
 from engine.insight.review.turns import Candidate, Turn
 
 SIZE = 9
@@ -42,7 +42,7 @@ def game(*vertices):
     return moves
 
 
-MEANS = Means("hash", 100, 0.0)
+MEANS = AnalysisSettings("hash", 100, 0.0)
 PLAYED = b"""(;GM[1]FF[4]SZ[9]KM[7]RU[Chinese]PB[Ann]PW[Ben & Co <b>]BR[2k]RE[B+R]C[Ours]XY[kept]
 ;B[ee]C[centre];W[ce];B[cd];W[dd]TE[1];B[de];W[cf];B[bd](;W[df];B[ed];W[fg])(;W[aa]C[a line of ours];B[ab]))"""
 """Ten moves; a comment, a mark and a variation of people's own"""

@@ -12,7 +12,7 @@ from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
 from engine.go.position import META_N_MOVES, with_capacity
 from engine.go.rules import RULE_SETS
 from engine.insight.analyses import Analyses, Job, Task
-from engine.insight.review.judgement import judged
+from engine.insight.review.losses import move_losses
 from engine.insight.review.turns import turn_of
 from engine.play.factory import load_parts, new_server
 from engine.play.player import Player
@@ -119,7 +119,7 @@ def test_passes_that_end_a_game_are_worth_the_count(analysed, rules, first, visi
     for turn in turns[:2]:
         for move in turn.moves:
             assert move.point != PASS or move.lead_black == pytest.approx(lead, abs=1.0)
-    assert [move.counted for move in judged(turns, [(first, PASS), (second, PASS)], 9)] == [0.0, 0.0]
+    assert [move.counted for move in move_losses(turns, [(first, PASS), (second, PASS)], 9)] == [0.0, 0.0]
 
 
 def test_under_strict_rules_dead_stones_live_after_both_passes(analysed):
@@ -129,7 +129,7 @@ def test_under_strict_rules_dead_stones_live_after_both_passes(analysed):
     found = analysed(positions, 100)
     turns = as_turns(positions, found, (WHITE, BLACK))
     assert turns[2].lead_black == lead
-    moves = judged(turns, [(WHITE, PASS), (BLACK, PASS)], 9)
+    moves = move_losses(turns, [(WHITE, PASS), (BLACK, PASS)], 9)
     assert moves[0].counted == 0.0, "White loses nothing by a pass"
     assert moves[1].counted > 5.0, "Black could have captured the dead stones first"
 
@@ -174,5 +174,5 @@ def test_a_pass_that_loses_is_blamed(analysed, shape, color, to_move):
     positions = snapshots(position_of(undecided(shape, color), to_move, rules))[:2]
     found = analysed(positions, 100)
     turns = as_turns(positions, found, (to_move, BLACK + WHITE - to_move))
-    (move,) = judged(turns, [(to_move, PASS)], 9)
+    (move,) = move_losses(turns, [(to_move, PASS)], 9)
     assert move.counted > 5.0

@@ -1,4 +1,4 @@
-"""What pictures show: policies that are probabilities of legal moves, ladders, liberties, estimates of the score."""
+"""Overlays: policies are probabilities of legal moves, ladders, liberties, estimates of the score."""
 
 import threading
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""A network's output without a search: whole from moves to probabilities, and for KataGo's networks KataGo's own."""
+"""A network's outputs without a search; for KataGo's networks they equal KataGo's own."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The page: nothing from outside, nothing that breaks out of it, and the numbers that the review has."""
+"""The page: no external resources, escaped texts, and the review's numbers."""
 
 import json
 import re
@@ -11,11 +11,11 @@ import pytest
 
 from engine.go.geometry import BLACK, WHITE
 from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
-from engine.insight.review.judgement import UNBLAMED
+from engine.insight.review.losses import UNBLAMED
 from engine.insight.review.review import lead_text
 from engine.insight.review.writing import (
     INDEX,
-    Wanted,
+    ReviewOutputs,
     drawings,
     entry_of,
     page_data,
@@ -192,9 +192,9 @@ def test_a_losing_line_of_the_graph_goes_the_losers_way(review):
 
 def test_files_are_written_whole_and_only_those_that_are_wanted(review, tmp_path):
     tree = reviewed(leads=LEADS)[1]
-    assert write_review(tmp_path, review, tree, Wanted()) == entry_of(review)
+    assert write_review(tmp_path, review, tree, ReviewOutputs()) == entry_of(review)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["game.html", "game.sgf"]
-    write_review(tmp_path, review, tree, Wanted(json=True, svg=True))
+    write_review(tmp_path, review, tree, ReviewOutputs(json=True, svg=True))
     assert json.loads((tmp_path / "game.json").read_text(encoding="utf-8"))["unit"] == "points"
     index = Page(index_of(tmp_path, [entry_of(review)]))
     assert index.links == ["game.html"] and not index.wrong
@@ -202,7 +202,7 @@ def test_files_are_written_whole_and_only_those_that_are_wanted(review, tmp_path
 
 def test_png_needs_matplotlib(review, tmp_path):
     pytest.importorskip("matplotlib")
-    write_review(tmp_path, review, reviewed(leads=LEADS)[1], Wanted(png=True))
+    write_review(tmp_path, review, reviewed(leads=LEADS)[1], ReviewOutputs(png=True))
     pictures = sorted(path.name for path in tmp_path.glob("*.png"))
     assert "game-move-9.png" in pictures and len(pictures) == 7
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.glob("*.png"))

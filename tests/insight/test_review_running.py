@@ -1,4 +1,4 @@
-"""Reviews on their way: which games are found, what is analysed, and that a killed review goes on."""
+"""Analysis of games for reviews: sources, turns analysed, resuming after a kill."""
 
 import threading
 
@@ -12,13 +12,13 @@ from engine.go.rules import RULE_KOMI_X2, RULE_SETS
 from engine.go.sgf import read_sgf
 from engine.insight.analyses import Analyses
 from engine.insight.review.games import game_to_review, is_review, sources
-from engine.insight.review.review import Means, review_of
-from engine.insight.review.running import Running, Work, subject_of
+from engine.insight.review.review import AnalysisSettings, review_of
+from engine.insight.review.running import AnalysedGame, GameAnalyser, subject_of
 from engine.nets.fakes import HashNetwork
 from engine.play.factory import Parts, new_server
 
 OPTIONS = SearchOptions(threads=1, seed=7, memory=64)
-MEANS = Means("hash", 12, 0.0)
+MEANS = AnalysisSettings("hash", 12, 0.0)
 SHORT = b"(;SZ[5]KM[0];B[bb];W[dd];B[bd];W[db];B[cc])"
 OTHER = b"(;SZ[5]KM[0]PB[Ann];B[cc];W[bb])"
 
@@ -33,13 +33,13 @@ def analyses():
 
 def work(folder, data, name="game"):
     game = game_to_review(read_sgf(data))
-    return Work(name, game, folder, subject_of(game, MEANS, "hash", OPTIONS))
+    return AnalysedGame(name, game, folder, subject_of(game, MEANS, "hash", OPTIONS))
 
 
 def run(analyses, works):
-    """Analyse games; their names in the order in which they ended, and how many positions were analysed."""
+    """Analyse games; returns their names in the order in which they ended, and the number of analysed positions."""
     ended, turns = [], []
-    running = Running(analyses, OPTIONS, MEANS, 2)
+    running = GameAnalyser(analyses, OPTIONS, MEANS, 2)
     assert running.run(iter(works), lambda: turns.append(1), ended.append)
     return [one.name for one in ended], len(turns)
 
@@ -104,15 +104,15 @@ def test_other_rules_visits_or_networks_are_another_analysis(tmp_path):
     subjects = [
         subject_of(game, MEANS, "hash", OPTIONS),
         subject_of(game, MEANS, "other", OPTIONS),
-        subject_of(game, Means("hash", 13, 0.0), "hash", OPTIONS),
+        subject_of(game, AnalysisSettings("hash", 13, 0.0), "hash", OPTIONS),
         subject_of(japanese, MEANS, "hash", OPTIONS),
         subject_of(game_to_review(read_sgf(SHORT.replace(b"KM[0]", b"KM[7]"))), MEANS, "hash", OPTIONS),
     ]
-    assert len({Work("a", game, tmp_path, subject).path for subject in subjects}) == 5
+    assert len({AnalysedGame("a", game, tmp_path, subject).path for subject in subjects}) == 5
 
 
 def test_a_run_that_is_stopped_ends(analyses, tmp_path):
-    running = Running(analyses, OPTIONS, MEANS, 2)
+    running = GameAnalyser(analyses, OPTIONS, MEANS, 2)
     ended = []
     assert running.run(iter([work(tmp_path, SHORT), work(tmp_path, OTHER)]), running.stop, ended.append) is False
     assert not ended
@@ -121,9 +121,9 @@ def test_a_run_that_is_stopped_ends(analyses, tmp_path):
 def test_a_network_that_fails_ends_the_run_in_one_line(tmp_path):
     class Failing:
         def submit(self, jobs):
-            threading.Thread(target=jobs[0].fail, args=("out of order",)).start()
+            threading.Thread(target=jobs[0].on_failure, args=("out of order",)).start()
 
-    running = Running(Failing(), OPTIONS, MEANS, 2)
+    running = GameAnalyser(Failing(), OPTIONS, MEANS, 2)
     with pytest.raises(RuntimeError, match=r"^out of order$"):
         running.run(iter([work(tmp_path, SHORT)]), lambda: None, lambda one: None)
 

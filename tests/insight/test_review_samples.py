@@ -1,4 +1,4 @@
-"""Reviews of real and odd records, with figures that are made up: nothing crashes, nothing is lost."""
+"""Reviews of real and unusual records with made-up analyses: no crash, no loss of data."""
 
 import random
 import zipfile
@@ -11,7 +11,7 @@ from engine.go.rules import RULE_SETS
 from engine.go.sgf import read_sgf
 from engine.insight.review.annotate import annotate
 from engine.insight.review.games import game_to_review, sources
-from engine.insight.review.review import Means, review_of
+from engine.insight.review.review import AnalysisSettings, review_of
 from engine.insight.review.turns import Candidate, Turn
 from engine.insight.review.writing import page_of
 
@@ -51,7 +51,7 @@ def test_samples_are_reviewed_without_loss(shared_path, tmp_path):
         if number % EVERY:
             continue
         game = game_to_review(source.record, RULE_SETS["chinese"], 7.5)
-        review = review_of(source.name, game, made_up(game, number), Means("made up", 100, 0.0))
+        review = review_of(source.name, game, made_up(game, number), AnalysisSettings("made up", 100, 0.0))
         tree = source.tree()
         annotate(tree, review)
         written = tree.to_bytes()

@@ -1,4 +1,4 @@
-"""The annotated record: what is written where, what stays, and that a second review replaces the first."""
+"""The annotated SGF: properties written, content that stays, and replacement by a second review."""
 
 import base64
 import gzip

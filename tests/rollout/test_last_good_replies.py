@@ -1,4 +1,4 @@
-"""Remembered replies: given back while nothing around has changed, and only then."""
+"""Stored replies: returned only while the points around are unchanged."""
 
 import numpy as np
 import pytest

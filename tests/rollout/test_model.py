@@ -1,4 +1,4 @@
-"""Pattern policies on disk: read as written, refused in one line when damaged, and made into tables."""
+"""Files of pattern policies: round trip, damaged files refused in one line, tables."""
 
 import json
 
@@ -233,4 +233,4 @@ def test_patterns_that_cannot_be_are_refused(path, tmp_path, name, words):
         arrays = dict(saved)
     other = tmp_path / "other.npz"
     np.savez(other, **(arrays | {name: np.diff(np.array(words), prepend=0)}))
-    refused(other, "a response outside" if words == [13] else f"an impossible pattern in {name}")
+    refused(other, "a response outside" if words == [13] else f"an invalid pattern in {name}")

@@ -1,4 +1,4 @@
-"""Ownership by games to the end: the mean of single ones, half begun by each colour, by either kind of rollouts."""
+"""Ownership by rollouts: the mean of single rollouts, half begun by each colour, for both kinds of rollouts."""
 
 import numpy as np
 import pytest

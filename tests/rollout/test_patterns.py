@@ -1,4 +1,4 @@
-"""Codes of what surrounds a point: read cell by cell, under symmetries, folded, and what they say about a move."""
+"""Pattern codes: compared cell by cell, under symmetries, folded, and their predicates of moves."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The rollout policy's weights move by move, its draws, and its games, against slow twins and the definition."""
+"""The rollout policy: incremental weights, draws and rollouts compared with slow twins and the definition."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Features and probabilities of all moves: against the slow twin, under symmetry, and on diagrams."""
+"""Features and probabilities of moves: compared with the slow twin, under symmetries, on diagrams."""
 
 from functools import cache
 from itertools import pairwise

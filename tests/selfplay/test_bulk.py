@@ -191,7 +191,7 @@ def test_a_folder_that_another_command_fills_is_refused(tiny_network, tmp_path):
     words = ["data", "play", str(tiny_network), "--out", str(tmp_path / "out"), "--size", "7", "--games", "1"]
     with alone_in(tmp_path / "out"):
         done = CliRunner().invoke(main, words)
-    assert done.exit_code == 1 and "another process is at work here" in done.output
+    assert done.exit_code == 1 and "the folder is locked by another process" in done.output
 
 
 def test_processes_share_out_the_games_and_go_on(server, tmp_path):

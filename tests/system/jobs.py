@@ -1,4 +1,4 @@
-"""Jobs for executors to do: they cost nothing, or sleep instead of computing."""
+"""Jobs for tests of executors, which take no time or sleep."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ class Squares:
     """Squares of numbers, two at a time, each with what a file says."""
 
     seconds: float = 0.0
-    """that each piece of work takes"""
+    """seconds that each item takes"""
     fails_at: int = -1
 
     def open(self, stack: ExitStack, files, cores: int):
@@ -49,7 +49,7 @@ class _Squarer:
 
 @dataclass(frozen=True)
 class Pids(Squares):
-    """The process that does a piece of work."""
+    """The id of the process that does an item."""
 
     def open(self, stack: ExitStack, files, cores: int):
         return _Pid(self, "")
@@ -61,6 +61,6 @@ class _Pid(_Squarer):
 
 
 def kill(pid: int) -> None:
-    """End a process at once, if it is there."""
+    """Kill a process if it lives."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

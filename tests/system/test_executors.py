@@ -1,4 +1,4 @@
-"""Executors: everything is done once, failures arrive, executors stop, and killed actors of Ray are replaced."""
+"""Executors: every item is done once, exceptions are raised, executors stop, killed Ray actors are replaced."""
 
 import itertools
 import os

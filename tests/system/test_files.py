@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and unpacked no further than sound ones ever are."""
+"""Files: atomic writing, and limits on the unpacked size."""
 
 import io
 import lzma
@@ -89,7 +89,7 @@ def twice(arrays):
         (lambda zeros: lzma.compress(npz({"one": zeros})), read_packed_arrays, "more than 16,777,216 bytes"),
         (lambda zeros: lzma.compress(bytes(len(zeros))), read_packed_arrays, "more than 16,777,216 bytes"),
         (lambda zeros: npz({"one": zeros}, np.savez_compressed), read_arrays, "more than 16,777,216 bytes"),
-        (lambda zeros: twice({"one": zeros[:9]}), read_arrays, "an array is there twice"),
+        (lambda zeros: twice({"one": zeros[:9]}), read_arrays, "two arrays of one name"),
     ],
     ids=["packed twice", "no archive", "zip", "array given twice"],
 )
@@ -190,7 +190,7 @@ def test_a_pipe_gets_the_bytes_and_stays_a_pipe(tmp_path):
 
 def test_a_folder_is_one_processs_at_a_time(tmp_path):
     with alone_in(tmp_path / "run"):
-        with pytest.raises(ValueError, match="another process is at work here"), alone_in(tmp_path / "run"):
+        with pytest.raises(ValueError, match="the folder is locked by another process"), alone_in(tmp_path / "run"):
             pass
         with alone_in(tmp_path / "run", "-0of2"):
             pass

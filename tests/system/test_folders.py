@@ -1,4 +1,4 @@
-"""The user's folders: where the platform has them, and where earlier versions had them."""
+"""The user's folders: the platform's, and those of earlier versions."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, and when they are thrown away."""
+"""The cache of compiled kernels: its folder, and deletion of unused files."""
 
 import ast
 import errno
@@ -94,7 +94,7 @@ def test_what_a_crash_left_incomplete_is_dropped(tmp_path, capfd):
         (tmp_path / "go" / name).write_bytes(data)
     jit._drop_torn(tmp_path)
     assert [path.name for path in (tmp_path / "go").iterdir()] == ["c.nbi"]
-    assert capfd.readouterr().err == f"kernel cache {tmp_path}: 2 damaged, compiled anew\n"
+    assert capfd.readouterr().err == f"kernel cache {tmp_path}: 2 damaged files, compiled again\n"
     jit._drop_torn(tmp_path)
     assert capfd.readouterr().err == ""
 

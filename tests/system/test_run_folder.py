@@ -1,4 +1,4 @@
-"""Folders of runs: what is done is kept once, whatever a kill leaves; settings stay the same; lines grow."""
+"""Folders of runs: finished items are stored once, also after a kill; settings must not change; lines are appended."""
 
 import json
 
@@ -138,7 +138,7 @@ def test_settings_of_work_that_was_never_begun_give_way(tmp_path):
 @pytest.mark.parametrize("begun", [None, {"rows": 0}])
 def test_a_damaged_manifest_is_one_line(tmp_path, text, begun):
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(ValueError, match=r"run.json: not the record of such a folder|format") as caught:
+    with pytest.raises(ValueError, match=r"run.json: not a manifest of this command|format") as caught:
         open_manifest(tmp_path / "run.json", {"format": "made 1"} if begun else {"format": "2"}, begun)
     assert "\n" not in str(caught.value)
 
@@ -188,5 +188,5 @@ def test_nothing_but_a_torn_line_is_cut_too(tmp_path):
 
 def test_a_damaged_line_is_named(tmp_path):
     (tmp_path / "lines.jsonl").write_text("1\n[\n3\n")
-    with pytest.raises(ValueError, match=r"lines.jsonl: line 2 is no number$"):
+    with pytest.raises(ValueError, match=r"lines.jsonl: line 2 is not a number$"):
         read_lines(tmp_path / "lines.jsonl", json.loads, "number")

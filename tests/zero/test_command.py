@@ -129,7 +129,7 @@ def test_a_damaged_ladder_is_one_line_and_stays_as_it_is(tmp_path, line):
     ladder._enter(MATCHES[0])
     text = (tmp_path / "ladder.jsonl").read_text() + f"{line}\n"
     (tmp_path / "ladder.jsonl").write_text(text)
-    with pytest.raises(ValueError, match=r"ladder.jsonl: line 2 is no match of a ladder"):
+    with pytest.raises(ValueError, match=r"ladder.jsonl: line 2 is not a match of a ladder"):
         Ladder(tmp_path, LadderOptions())
     assert (tmp_path / "ladder.jsonl").read_text() == text
 
@@ -137,7 +137,7 @@ def test_a_damaged_ladder_is_one_line_and_stays_as_it_is(tmp_path, line):
 def test_a_second_process_is_told_that_the_folder_is_in_use(killed):
     with alone_in(killed[0]):
         found = CliRunner().invoke(main, ["zero", "--out", str(killed[0])])
-    assert found.exit_code == 1 and "another process is at work here" in found.stderr
+    assert found.exit_code == 1 and "the folder is locked by another process" in found.stderr
 
 
 @pytest.mark.parametrize("name", ["blocks", "channels"])

@@ -1,1 +1,1 @@
-"""Reviews: what a search says of every position of a game, what each move cost, and the files that tell people."""
+"""Reviews of games: analyses of all positions, losses of all moves, and the files that show them."""

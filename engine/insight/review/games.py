@@ -1,4 +1,4 @@
-"""The games to be reviewed: read from files, folders and archives, given names of their own, and replayed."""
+"""The games of a review: read from files, folders and archives, given unique names, and replayed."""
 
 import os
 import re
@@ -17,43 +17,45 @@ from engine.records.archive import Document, documents
 from engine.records.sgf_records import komi_meant, rules_meant
 
 SMALLEST, LARGEST = 2, 19
-"""Boards that are analysed"""
+"""Board sizes that are reviewed"""
 UNUSABLE = re.compile(r'[\x00-\x1f<>:"/\\|?*]+')
-"""What names of files cannot hold, on one system or another"""
+"""Characters that file names must not have on some operating system"""
 RESERVED = frozenset(("con", "prn", "aux", "nul", "conin$", "conout$",
                       *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")))  # fmt: skip
-"""Names of Windows' devices, with whatever stands behind a dot. Source: learn.microsoft.com, "Naming files, paths" """
+"""Windows' device names, which file names must not have before the first dot. Source: learn.microsoft.com, "Naming
+files, paths" """
 LONGEST_NAME = 150
-"""Bytes of a name in UTF-8; with what is put behind it systems take 255."""
+"""Bytes of a name in UTF-8; file systems allow 255 with all suffixes"""
 REVIEW = "-review"
-"""Suffix of a review's name where the folder has an SGF file of that name that is no review"""
+"""Suffix of a review's name if the folder has another SGF file of that name that is not a review"""
 MOST_MOVES = 2000
-"""A game of more is no game that people played"""
+"""Longest game that is reviewed"""
 MARK = "KEIMA"
-"""The SGF property that a review leaves on each node: which of the node's properties are ours"""
+"""SGF property of a node with the names of the properties that the review wrote"""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a move does, in policy indices."""
+    """The effect of a move on the board."""
 
     color: int
     point: int
     index: int
-    """-1 = a pass"""
+    """policy index; -1 = a pass"""
     captured: list[int]
+    """policy indices of the stones taken off"""
 
 
 @dataclass
 class GameToReview:
-    """A record, replayed."""
+    """A replayed record."""
 
     record: SgfGame
     rules: Rules
     komi: float
     handicap: int
     positions: list[Position] = field(repr=False)
-    """before each move, the colour that made it to move; then the last one"""
+    """before each move, with its colour to move; then the final position"""
     steps: list[Step] = field(repr=False)
 
     @property
@@ -63,13 +65,13 @@ class GameToReview:
 
     @property
     def handicap_moves(self) -> int:
-        """Number of moves at the beginning that are handicap stones; some servers write them so."""
+        """Number of first moves that are handicap stones, as some servers record them."""
         stones = [number for number, (color, point) in enumerate(self.played, 1) if color == BLACK and point != PASS]
         left = self.handicap - len(self.record.black)
         return stones[left - 1] if left > 0 else 0
 
     def colors(self, turn: int) -> list[int]:
-        """Colour of each point after some moves, in policy order."""
+        """Colour of each point at a turn, in policy order."""
         found: list[int] = self.positions[turn].board.color[on_board_points(self.record.size)].tolist()
         return found
 
@@ -79,15 +81,16 @@ def game_to_review(
 ) -> GameToReview:
     """Replay a record.
 
-    Moves out of turn are played as they are. Komi and rules are those which the server meant. The stones that Black
-    places before White's first are a handicap, as the position itself knows them.
+    Moves out of turn are played as recorded. Errors of servers in komi and rules are corrected
+    (:mod:`engine.records.sgf_records`). Black's stones before White's first are a handicap, as in
+    :class:`engine.go.position.Position`.
 
     Args:
-        rules, komi: those in force where the file does not name them.
+        rules, komi: defaults for files without them.
     Raises:
-        ValueError: an impossible move or setup; one line.
+        ValueError: an illegal move or setup; one line.
     """
-    # The whole game first, whose errors say where they are.
+    # Replayed as a whole first, which raises errors with the number of the move.
     meant = replace(record, komi=komi_meant(record), rules=rules_meant(record))
     meant.to_game(rules, komi)
     game = replace(meant, moves=[]).to_game(rules, komi)
@@ -99,7 +102,7 @@ def game_to_review(
         game.play(color, point)
         after = game.position.board.color[points]
         index = -1 if point == PASS else int(index_of(point, record.size))
-        # A stone that takes its own chain off leaves its point empty too, though it was so before.
+        # A suicide leaves its own point empty, which was empty before.
         gone = [int(at) for at in ((before != EMPTY) & (after == EMPTY)).nonzero()[0]]
         if index >= 0 and after[index] == EMPTY:
             gone.append(index)
@@ -109,7 +112,7 @@ def game_to_review(
 
 
 def _with_to_move(game: Game, color: int) -> Position:
-    """A copy of the game's position with a colour to move, to be analysed by itself."""
+    """A copy of the game's position for an analysis, with a colour to move and without visible history."""
     copy = with_capacity(game.position, game.n_moves)
     copy.meta[META_TO_MOVE] = color
     hide_course(copy)
@@ -120,13 +123,13 @@ class Source(NamedTuple):
     """One game of a file."""
 
     name: str
-    """of the files that are written, without their endings; no two are alike"""
+    """unique name of the files of its review, without endings"""
     piece: bytes
-    """the game alone, in UTF-8"""
+    """the game's SGF, in UTF-8"""
     record: SgfGame
 
     def tree(self) -> SgfTree:
-        """The file's tree, to be written into."""
+        """A new copy of the game's tree, for annotation."""
         _, tree = next(read_trees(self.piece))
         if isinstance(tree, ValueError):
             raise tree
@@ -137,11 +140,11 @@ def sources(paths: Sequence[Path], out: Path, refuse: Callable[[str, str], None]
     """The games at some paths that can be reviewed, in order.
 
     Args:
-        out: folder of reviews; its files are skipped, or only the reviews among them where it is one of the paths. A
-            source gets no name under which another program's SGF file lies there.
-        refuse: told the name and what is wrong, of each file or game that cannot be reviewed.
+        out: folder of reviews. Its files are skipped; if it is one of the paths, only its reviews are. No source gets
+            the name of an SGF file there that is not a review.
+        refuse: called with name and problem of each file or game that cannot be reviewed.
     Raises:
-        ValueError: there is no such path.
+        ValueError: a path does not exist.
     """
     used: set[str] = set()
     for path in paths:
@@ -156,7 +159,7 @@ def sources(paths: Sequence[Path], out: Path, refuse: Callable[[str, str], None]
 
 
 def _games(document: Document, out: Path, used: set[str], refuse: Callable[[str, str], None]) -> Iterator[Source]:
-    """The games of a file."""
+    """The games of a file; arguments as for :func:`sources`."""
     for number, (piece, tree) in enumerate(read_trees(document.data), 1):
         named = document.name if number == 1 else f"{document.name}, game {number}"
         try:
@@ -177,8 +180,8 @@ def _games(document: Document, out: Path, used: set[str], refuse: Callable[[str,
 
 
 def _name(path: str, number: int, out: Path, used: set[str]) -> str:
-    """A name for a game's files that no other has, on systems too that take capitals for small letters."""
-    # Names of files may be no text.
+    """A unique name for a game's files, also on file systems that ignore case."""
+    # Names of files need not be valid Unicode.
     stem = os.fsencode(path).decode(errors="replace")
     stem = stem.replace("\\", "/").rsplit("/", 1)[-1]
     stem = re.sub(r"(?i)(\.sgf)?(\.(gz|bz2|xz))?$", "", stem) or "game"
@@ -197,7 +200,7 @@ def _name(path: str, number: int, out: Path, used: set[str]) -> str:
 
 
 def _is_foreign(out: Path, name: str) -> bool:
-    """Whether the folder has an SGF file of this name that no review wrote."""
+    """Whether the folder has an SGF file of this name that is not a review."""
     path = out / f"{name}.sgf"
     return path.exists() and not is_review(path.read_bytes())
 
@@ -207,7 +210,7 @@ def _is_inside(path: Path, folder: Path) -> bool:
 
 
 def is_review(data: bytes) -> bool:
-    """Whether a file holds what a review wrote: a game whose first node names a comment of ours."""
+    """Whether a file is an SGF of a review: the property ``MARK`` of a game's first node names a comment."""
     if MARK.encode() not in data:
         return False
     trees = (tree for _, tree in read_trees(data))

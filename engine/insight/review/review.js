@@ -21,7 +21,7 @@
     return m.l > m.n ? kind : Math.min(kind, 2);
   };
 
-  /** The board before move n + 1, and the number of the move that each stone is. */
+  /** The board before move n + 1, and the move number of each stone. */
   function position(n) {
     const colors = Array.from(D.start, Number), numbers = new Array(S * S).fill(0);
     for (let k = 0; k < n; k++) {
@@ -91,7 +91,7 @@
       `<b>${LETTERS[n]}</b><b>${vertex(line[0])}</b><span>Black ${rate.toFixed(1)}%${s === null ? "" : " " + lead(s)}, ` +
       `${visits} ${visits === 1 ? "visit" : "visits"}</span><span class="moves">${line.map(vertex).join(" ")}</span>` +
       "</button></li>").join("");
-    // The keys go on from where the focus was, or from the board.
+    // Keys continue from the element that had the focus, or from the board.
     if (held >= 0) (list.children[held]?.firstElementChild || board).focus({ preventScroll: true });
   }
 
@@ -170,7 +170,7 @@
     const button = target.closest("button"), link = target.closest("a");
     if (button?.dataset.do) actions[button.dataset.do]();
     else if (button) showLine(Number(button.dataset.line) === shownLine ? -1 : Number(button.dataset.line));
-    // An address that is the link's already does not change.
+    // Following a link to the present address causes no event.
     if (link?.hash && link.hash === location.hash) followHash();
   });
   $("slider").addEventListener("input", (event) => go(Number(event.target.value)));

@@ -1,20 +1,20 @@
-"""A finished review: a game, what was found of each position, what each move cost, and words for it."""
+"""A finished review: a game, the analyses of its positions, the losses of its moves, and their texts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.go.geometry import BLACK, WHITE, to_vertex
-from engine.go.notation import color_word
+from engine.go.points import color_word
 from engine.insight.review.games import GameToReview
-from engine.insight.review.judgement import (
+from engine.insight.review.losses import (
     KINDS,
     PERCENT,
     POINTS,
     THRESHOLDS,
     Move,
-    Score,
+    Performance,
     Summary,
-    judged,
+    move_losses,
     summary_of,
     unit_of,
 )
@@ -22,21 +22,21 @@ from engine.insight.review.turns import Candidate, Turn
 from engine.nets.notices import say_once
 
 NOTHING = "–"
-"""In place of a number that there is not"""
+"""Text for an unknown number"""
 WORTH_A_LINE = KINDS.index("inaccuracy")
-"""From this kind on a review shows what was better"""
+"""From this kind on a review shows better moves as variations"""
 
 
 @dataclass(frozen=True)
-class Means:
-    """What a review was made with."""
+class AnalysisSettings:
+    """Network and limits of the searches of a review."""
 
     network: str
-    """its name; empty = none, rollouts alone"""
+    """name; empty = no network, rollouts alone"""
     visits: int
-    """a position; 0 = no limit"""
+    """for each position; 0 = no limit"""
     seconds: float
-    """a position; 0 = no limit"""
+    """for each position; 0 = no limit"""
 
     def __str__(self) -> str:
         limits = [f"{self.visits} visits"] if self.visits else []
@@ -46,35 +46,35 @@ class Means:
 
 @dataclass(frozen=True)
 class Review:
-    """The numbers and texts of one game's review."""
+    """The review of one game."""
 
     name: str
-    """of the file, without its ending"""
+    """name of its files, without ending"""
     game: GameToReview
     turns: list[Turn]
     moves: list[Move]
     summary: Summary
     unit: str
     thresholds: tuple[float, ...]
-    means: Means
+    settings: AnalysisSettings
 
     @property
     def size(self) -> int:
         return self.game.record.size
 
     def player(self, color: int) -> str:
-        """Name and rank of a player; the colour where the file says none."""
+        """Name and rank of a player; the colour if the file names neither."""
         name, rank = ("PB", "BR") if color == BLACK else ("PW", "WR")
         details = self.game.record.details
         return f"{details.get(name, '')} {details.get(rank, '')}".strip() or color_word(color).capitalize()
 
     @property
     def title(self) -> str:
-        """Who played."""
+        """The names of both players."""
         return f"{self.player(BLACK)} against {self.player(WHITE)}"
 
     def about(self) -> list[str]:
-        """What is known of the game, in a few words each."""
+        """Board, rules, komi, handicap, length, result and date of the game, a few words each."""
         game, record = self.game, self.game.record
         differs = record.komi not in (None, game.komi)
         said = [f"{self.size}x{self.size}", f"{game.rules.name} rules"]
@@ -93,7 +93,7 @@ class Review:
         return " ".join(map(self.vertex, points))
 
     def words(self, move: Move) -> str:
-        """A move as sentences name it: ``Black D4``."""
+        """A move in sentences: ``Black D4``."""
         return f"{color_word(move.color).capitalize()} {self.vertex(move.point)}"
 
     def amount(self, loss: float) -> str:
@@ -103,35 +103,36 @@ class Review:
         return f"{loss:.1f} point{'' if f'{loss:.1f}' == '1.0' else 's'}"
 
     def better(self, move: Move, count: int = 1) -> Sequence[list[int]]:
-        """Lines that begin with moves better than one that was played, best first; none where it was the first."""
+        """PVs of the candidates that rank before the played move, best first, at most ``count``."""
         candidates = self.turns[move.number - 1].moves[: move.rank or None]
         return [candidate.line for candidate in candidates if candidate.point != move.point][:count]
 
 
-def review_of(name: str, game: GameToReview, turns: list[Turn], means: Means,
+def review_of(name: str, game: GameToReview, turns: list[Turn], settings: AnalysisSettings,
               thresholds: Sequence[float] | None = None) -> Review:  # fmt: skip
-    """Judge a game whose positions are all analysed.
+    """The review of a game whose positions are all analysed.
 
     Args:
-        thresholds: of losses in points; None = the usual ones. Not used, and a line says so, where losses are percent.
+        thresholds: smallest losses of the kinds in points; None = ``THRESHOLDS``. If losses are in percent they are
+            ignored with a notice.
     """
     unit = unit_of(turns)
     if thresholds and unit != POINTS:
-        say_once("--thresholds are points: this network gives no score, kinds begin where they usually do")
+        say_once("--thresholds: ignored, since they are points and this network has no score")
     used = tuple(thresholds) if thresholds and unit == POINTS else THRESHOLDS[unit]
     size = game.record.size
-    moves = judged(turns, game.played, size, used, game.handicap_moves)
-    return Review(name, game, turns, moves, summary_of(moves, size, unit), unit, used, means)
+    moves = move_losses(turns, game.played, size, used, game.handicap_moves)
+    return Review(name, game, turns, moves, summary_of(moves, size, unit), unit, used, settings)
 
 
 def standing(of: Turn | Candidate) -> str:
-    """How a game stands: ``Black 63.1%, B+4.5``."""
+    """Win rate and lead: ``Black 63.1%, B+4.5``."""
     rate = f"Black {100 * of.winrate_black:.1f}%"
     return rate if of.lead_black is None else f"{rate}, {lead_text(of.lead_black)}"
 
 
 def lead_text(lead_black: float | None) -> str:
-    """A lead as results are written: ``B+4.5``; empty where it is not known."""
+    """A lead in the form of results: ``B+4.5``; empty if it is unknown."""
     if lead_black is None:
         return ""
     if abs(lead_black) < 0.05:
@@ -139,6 +140,6 @@ def lead_text(lead_black: float | None) -> str:
     return f"{'B' if lead_black > 0 else 'W'}+{abs(lead_black):.1f}"
 
 
-def mean_loss(score: Score) -> str:
-    """A mean loss with half of its 95% interval: ``1.32 ± 0.20``; a dash where there is none."""
-    return NOTHING if score.mean_loss is None else f"{score.mean_loss:.2f} ± {score.mean_loss_error:.2f}"
+def mean_loss(of: Performance) -> str:
+    """A mean loss with half of its 95% interval: ``1.32 ± 0.20``; a dash if it is unknown."""
+    return NOTHING if of.mean_loss is None else f"{of.mean_loss:.2f} ± {of.mean_loss_error:.2f}"

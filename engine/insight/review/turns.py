@@ -1,4 +1,7 @@
-"""What a review knows of one position of a game: a search's numbers, all from Black's view, and their line of JSON."""
+"""Turns of a game: the analysis of each position, all numbers from Black's view, and its line of JSON.
+
+As in KataGo's analysis queries, a turn is a position of the game, by the number of moves before it.
+"""
 
 import base64
 import json
@@ -12,27 +15,27 @@ from engine.go.geometry import BLACK
 from engine.insight.analyses import Analysis
 
 MOST_CANDIDATES = 12
-"""Moves that are kept of a position, the best ones; the one that was played is kept in any case"""
+"""Number of best moves that are kept; the played move is kept too"""
 MOST_MOVES_OF_A_LINE = 12
 
 
 class Candidate(NamedTuple):
-    """A move that the search looked at."""
+    """A move that the search visited."""
 
     point: int
     visits: int
     winrate_black: float
     """0 to 1"""
     lead_black: float | None
-    """in points, komi counted; None = nothing estimates it"""
+    """in points, komi included; None = the network has no score"""
     prior: float
     line: list[int]
-    """points, this move first"""
+    """PV as points, this move first"""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A position that was analysed."""
+    """An analysed position."""
 
     number: int
     """moves played before it"""
@@ -41,7 +44,7 @@ class Turn:
     winrate_black: float
     lead_black: float | None
     stdev: float | None
-    """how far the final score may lie from the lead, in points"""
+    """standard deviation of the final score, in points"""
     moves: list[Candidate]
     """best first"""
     ownership_black: np.ndarray | None
@@ -50,16 +53,16 @@ class Turn:
     """float16[N*N+1] in policy order: the network's probabilities, -1 = illegal"""
 
     def candidate(self, point: int) -> Candidate | None:
-        """What the search says of a move; None = it did not look at it."""
+        """The candidate at a point; None = the search did not visit it."""
         return next((move for move in self.moves if move.point == point), None)
 
 
 def turn_of(number: int, to_move: int, found: Analysis, played: int | None) -> Turn:
-    """A position's numbers, as far as a review needs them.
+    """The turn of an analysed position.
 
     Args:
         number: moves played before it.
-        played: the point that was played there; None = nothing was.
+        played: point of the move played in it; None = no move.
     """
     report, raw, owners = found.report, found.raw, found.ownership_black
     sign = 1.0 if to_move == BLACK else -1.0
@@ -95,7 +98,7 @@ def _lead(sign: float, score_stm: float | None) -> float | None:
 
 
 def to_line(turn: Turn) -> str:
-    """A line of JSON, from which :func:`from_line` makes the same turn."""
+    """A turn as a line of JSON; :func:`from_line` is the inverse."""
     values: dict[str, Any] = dict(vars(turn))
     for name in ("ownership_black", "policy"):
         values[name] = _packed(values[name])
@@ -103,10 +106,10 @@ def to_line(turn: Turn) -> str:
 
 
 def from_line(text: str) -> Turn:
-    """A turn from its line.
+    """A turn from its line of JSON.
 
     Raises:
-        ValueError: it is not one, or not whole.
+        ValueError: the line is damaged.
     """
     try:
         values = json.loads(text)
@@ -119,10 +122,10 @@ def from_line(text: str) -> Turn:
 
 
 def _packed(values: np.ndarray | None) -> str | None:
-    """Numbers as text."""
+    """An array as text: base64 of zlib of float16."""
     return None if values is None else base64.b64encode(zlib.compress(values.astype("<f2").tobytes())).decode()
 
 
 def _unpacked(text: str | None) -> np.ndarray | None:
-    """Numbers from text."""
+    """An array from its text."""
     return None if text is None else np.frombuffer(zlib.decompress(base64.b64decode(text)), "<f2").astype(np.float16)

@@ -1,7 +1,7 @@
-"""The files of a review, each written whole or not at all: page, annotated SGF, JSON, pictures, list of games.
+"""The files of a review, each written atomically: page, annotated SGF, JSON, pictures, index of games.
 
-A page needs nothing else. Without scripts it is a report to read and to print; ``review.js`` adds the board to step
-through.
+A page is one file without dependencies. Without scripts it is a static report; ``review.js`` adds a board to step
+through the game.
 """
 
 import json
@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from engine import __version__
 from engine.go.geometry import BLACK, PASS, WHITE, index_of, to_sgf
-from engine.go.notation import color_letter
+from engine.go.points import color_letter
 from engine.go.sgf_tree import SgfTree
 from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
 from engine.insight.review.annotate import annotate
-from engine.insight.review.judgement import KINDS, PHASES, POINTS, Move, Score
+from engine.insight.review.losses import KINDS, PHASES, POINTS, Move, Performance
 from engine.insight.review.review import NOTHING, Review, lead_text, mean_loss, standing
 from engine.insight.review.turns import Turn
 from engine.pictures.boards import LAYERS, board, diagram
@@ -29,31 +29,33 @@ from engine.system.files import written_whole
 HERE = Path(__file__).parent
 INDEX = "index.html"
 LEAST_SCALE = 10.0
-"""Points or percent that a chart of leads or losses shows at least"""
+"""Smallest range of a chart of leads or losses, in points or percent"""
 SHOWN_OF_A_LINE = 8
-"""Moves of a line in a diagram"""
+"""Moves of a PV in a diagram"""
 PAGE_CANDIDATES = 6
-"""Moves of a position that a page shows"""
+"""Candidates of a position in a page"""
 PAGE_LINE = 10
+"""Moves of a PV in a page"""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is written beside the annotated SGF and the page."""
+class ReviewOutputs:
+    """Files besides the page and the annotated SGF, and content of the latter."""
 
     json: bool = False
     svg: bool = False
     png: bool = False
     lines: int = 1
-    """variations for a move that was blamed"""
+    """variations in the SGF for each inaccuracy or worse"""
     katrain: bool = True
+    """whether the SGF has KaTrain's analysis"""
 
 
-class Entry(NamedTuple):
-    """A game in the list of games."""
+class IndexEntry(NamedTuple):
+    """A game in the index."""
 
     page: str
-    """file of its review"""
+    """file name of its page"""
     name: str
     title: str
     size: int
@@ -61,14 +63,14 @@ class Entry(NamedTuple):
     accuracies: tuple[float | None, float | None]
     """Black's and White's"""
     worst: str
-    """its most costly move, in words"""
+    """text of its most costly move"""
 
 
-def write_review(folder: Path, review: Review, tree: SgfTree, wanted: Wanted) -> Entry:
-    """Write a review; returns what the list of games shows of it.
+def write_review(folder: Path, review: Review, tree: SgfTree, wanted: ReviewOutputs) -> IndexEntry:
+    """Write the files of a review; returns its entry in the index.
 
     Args:
-        tree: the game's, into which the review is written.
+        tree: the game's tree, which is annotated.
     Raises:
         OSError: a file cannot be written; the message names it.
         ImportError: PNG without matplotlib.
@@ -88,16 +90,16 @@ def write_review(folder: Path, review: Review, tree: SgfTree, wanted: Wanted) ->
     return entry_of(review)
 
 
-def entry_of(review: Review) -> Entry:
-    """A review as the list of games shows it."""
+def entry_of(review: Review) -> IndexEntry:
+    """A review's entry in the index."""
     summary, game = review.summary, review.game.record
     worst = [f"move {move.number}, {review.amount(move.counted)}" for move in summary.costly[:1]] or [NOTHING]
     accuracies = summary.whole[BLACK].accuracy, summary.whole[WHITE].accuracy
-    return Entry(f"{review.name}.html", review.name, review.title, review.size, game.result, accuracies, worst[0])
+    return IndexEntry(f"{review.name}.html", review.name, review.title, review.size, game.result, accuracies, worst[0])
 
 
-def write_index(folder: Path, entries: Sequence[Entry]) -> None:
-    """Write the page that lists games.
+def write_index(folder: Path, entries: Sequence[IndexEntry]) -> None:
+    """Write the index of games.
 
     Raises:
         OSError: it cannot be written; the message names it.
@@ -116,7 +118,7 @@ def page_of(review: Review) -> str:
 
 
 def drawings(review: Review) -> dict[str, str]:
-    """The drawings of a review: its charts, the positions before its most costly moves, and the last one."""
+    """SVG drawings of a review by name: charts, diagrams of the most costly moves, the final board."""
     last = len(review.moves)
     rates = [(turn.number, 100 * turn.winrate_black) for turn in review.turns]
     title = f"Black's win rate over {last} moves, at the end {rates[-1][1]:.0f}%"
@@ -143,7 +145,7 @@ def drawings(review: Review) -> dict[str, str]:
 
 
 def scale(values: Sequence[float]) -> float:
-    """Where a chart ends: what holds 98% of the values, rounded up."""
+    """End of a chart's axis: the 98th percentile of the absolute values, rounded up."""
     sizes = sorted(abs(value) for value in values) or [0.0]
     most = max(LEAST_SCALE, sizes[math.ceil(0.98 * len(sizes)) - 1])
     step = 5 if most <= 50 else 10
@@ -151,7 +153,7 @@ def scale(values: Sequence[float]) -> float:
 
 
 def _costly_diagram(review: Review, move: Move) -> str:
-    """The position before a costly move: the move crossed, and what was better with numbers."""
+    """Diagram of the position before a costly move: the move as a cross, the better PV numbered."""
     line = [point for better in review.better(move) for point in better[:SHOWN_OF_A_LINE]]
     title = (
         f"The board before move {move.number}. {review.words(move).replace(' ', ' played ')}, which lost"
@@ -162,13 +164,13 @@ def _costly_diagram(review: Review, move: Move) -> str:
 
 
 def report_of(review: Review) -> dict[str, Any]:
-    """All of a review, for programs. Win rates are Black's from 0 to 1, leads and ownership Black's."""
+    """The review as JSON values. Win rates (0 to 1), leads and ownership are Black's."""
     game, summary = review.game, review.summary
     return {
         "program": f"Keima {__version__}",
-        "network": review.means.network,
-        "visits": review.means.visits,
-        "seconds": review.means.seconds,
+        "network": review.settings.network,
+        "visits": review.settings.visits,
+        "seconds": review.settings.seconds,
         "game": {
             "name": review.name, "black": review.player(BLACK), "white": review.player(WHITE), "size": review.size,
             "komi": game.komi, "rules": game.rules.name, "handicap": game.handicap, "result": game.record.result,
@@ -178,8 +180,8 @@ def report_of(review: Review) -> dict[str, Any]:
         "thresholds": dict(zip(KINDS[1:], review.thresholds, strict=True)),
         "players": {
             color_letter(color): {
-                **_score(summary.whole[color]),
-                "phases": dict(zip(PHASES, map(_score, summary.phases[color]), strict=True)),
+                **_performance(summary.whole[color]),
+                "phases": dict(zip(PHASES, map(_performance, summary.phases[color]), strict=True)),
                 "mostCostly": [move.number for move in summary.costly_of[color]],
             }
             for color in (BLACK, WHITE)
@@ -190,18 +192,17 @@ def report_of(review: Review) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _score(score: Score) -> dict[str, Any]:
-    """How one player did."""
+def _performance(of: Performance) -> dict[str, Any]:
+    """JSON of a player's statistics."""
     return {
-        "moves": score.moves, "accuracy": score.accuracy, "accuracyInterval": score.accuracies,
-        "meanLoss": score.mean_loss, "meanLossError": score.mean_loss_error,
-        "firstChoices": score.first_choices, "nearBest": score.near_best,
-        "kinds": dict(zip(KINDS, score.kinds, strict=True)),
+        "moves": of.moves, "accuracy": of.accuracy, "accuracyInterval": of.accuracies, "meanLoss": of.mean_loss,
+        "meanLossError": of.mean_loss_error, "firstChoices": of.first_choices, "nearBest": of.near_best,
+        "kinds": dict(zip(KINDS, of.kinds, strict=True)),
     }  # fmt: skip
 
 
 def _move(review: Review, move: Move) -> dict[str, Any]:
-    """One move."""
+    """JSON of a move."""
     return {
         "number": move.number, "color": color_letter(move.color), "move": review.vertex(move.point), "loss": move.loss,
         "noise": move.noise, "countedLoss": move.counted, "winrateLoss": move.winrate_loss,
@@ -213,7 +214,7 @@ def _move(review: Review, move: Move) -> dict[str, Any]:
 
 
 def _position(review: Review, turn: Turn) -> dict[str, Any]:
-    """One position."""
+    """JSON of a turn."""
     owners = turn.ownership_black
     return {
         "turn": turn.number, "toMove": color_letter(turn.to_move), "visits": turn.visits, "winrate": turn.winrate_black,
@@ -230,8 +231,8 @@ def _position(review: Review, turn: Turn) -> dict[str, Any]:
 
 
 def page_data(review: Review) -> dict[str, Any]:
-    """What a page's script reads: short names, moves as policy indices, -1 = a pass; lines, which are most of a page,
-    as letters of SGF, two a move, ``..`` for a pass."""
+    """Data for ``review.js`` with short keys. Moves are policy indices, -1 = a pass; PVs, which take most of the space,
+    are SGF coordinates, two letters a move, ``..`` = a pass."""
     return {
         "size": review.size,
         "unit": review.unit,

@@ -1,4 +1,4 @@
-"""What moves cost: drift, noise, kinds, phases, accuracy, on games whose figures are made by hand."""
+"""Losses of moves: drift, noise, kinds, phases, accuracy, on hand-made analyses."""
 
 import math
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.sgf import read_sgf
 from engine.insight.review.games import game_to_review
-from engine.insight.review.judgement import (
+from engine.insight.review.losses import (
     KINDS,
     PERCENT,
     POINTS,
@@ -18,12 +18,12 @@ from engine.insight.review.judgement import (
     USUAL_NOISE,
     USUAL_WEIGHT,
     drift_of,
-    judged,
     kind_of,
     most_costly,
+    move_losses,
     noise_scale,
+    performance_of,
     phase_of,
-    score_of,
     summary_of,
     unit_of,
 )
@@ -36,7 +36,7 @@ NOISE_AT_50 = 10.0 * math.sqrt(1 / 50 + 1 / 100)
 
 
 def one_move(before, after, vertex="E5"):
-    return judged([before, after], game(vertex), SIZE)[0]
+    return move_losses([before, after], game(vertex), SIZE)[0]
 
 
 def test_a_loss_is_what_the_first_choice_was_given_less_what_came():
@@ -53,7 +53,7 @@ def test_white_loses_what_black_gains():
         turn(1, 0.0, candidate("C3", -2.0)),
         turn(2, 6.0, candidate("D4", 6.0)),
     ]
-    moves = judged(turns, game("E5", "G7"), SIZE)
+    moves = move_losses(turns, game("E5", "G7"), SIZE)
     assert moves[1].color == WHITE
     assert moves[1].loss == 8.0 and moves[1].rank is None
 
@@ -105,23 +105,23 @@ def test_moves_out_of_turn_are_not_judged():
         turn(1, 20, candidate("C3", 20), to_move=BLACK),
         turn(2, 30, to_move=WHITE),
     ]
-    moves = judged(turns, [(BLACK, point("G7")), (BLACK, point("C7"))], SIZE)
+    moves = move_losses(turns, [(BLACK, point("G7")), (BLACK, point("C7"))], SIZE)
     assert moves[0].loss is None and moves[0].kind is None and moves[0].counted == 0
     assert moves[1].loss == 0.0
-    moves = judged(turns, [(BLACK, point("G7")), (BLACK, point("C7"))], SIZE, handicap_moves=2)
+    moves = move_losses(turns, [(BLACK, point("G7")), (BLACK, point("C7"))], SIZE, handicap_moves=2)
     assert [(move.loss, move.kind, move.counted) for move in moves] == [(None, None, 0.0)] * 2
 
 
 def test_without_leads_losses_are_of_the_win_rate():
     turns = [turn(0, (0.6,), candidate("C3", (0.62,))), turn(1, (0.4,), candidate("D4", (0.4,)))]
     assert unit_of(turns) == PERCENT and unit_of([turn(0, 1.0)]) == POINTS
-    move = judged(turns, game("E5"), SIZE)[0]
+    move = move_losses(turns, game("E5"), SIZE)[0]
     assert move.loss == pytest.approx(22.0) and KINDS[move.kind] == "blunder"
 
 
 def test_a_pass_is_a_move_like_others():
     turns = [turn(0, 5.0, candidate("pass", 5.0)), turn(1, 5.0, candidate("D4", 5.0)), turn(2, 9.0)]
-    moves = judged(turns, [(BLACK, PASS), (WHITE, PASS)], SIZE)
+    moves = move_losses(turns, [(BLACK, PASS), (WHITE, PASS)], SIZE)
     assert moves[0].is_first_choice and moves[1].loss == 4.0
 
 
@@ -144,7 +144,7 @@ def test_accuracy_follows_from_the_mean_loss():
         turn(2, -4.0, candidate("D4", -4.0)),
         turn(3, -4.0),
     ]
-    moves = judged(turns, game("E5", "G7", "D4"), SIZE)
+    moves = move_losses(turns, game("E5", "G7", "D4"), SIZE)
     summary = summary_of(moves, SIZE, POINTS)
     black = summary.whole[BLACK]
     assert black.accuracy == pytest.approx(100 * 0.75**2.0, abs=0.05)
@@ -172,7 +172,7 @@ def test_losses_add_up_to_the_course_of_the_lead():
     for seed in range(20):
         turns = played_out(rng.exponential(1.0, 60), 2.0, seed)
         vertices = rng.choice(["C3", "E5"], 60)
-        whole = summary_of(judged(turns, game(*vertices), SIZE), SIZE, POINTS).whole
+        whole = summary_of(move_losses(turns, game(*vertices), SIZE), SIZE, POINTS).whole
         moved = turns[0].lead_black - turns[-1].lead_black
         sums = {color: whole[color].mean_loss * whole[color].moves for color in (BLACK, WHITE)}
         assert sums[BLACK] - sums[WHITE] == pytest.approx(moved, abs=0.01 * 60)
@@ -182,7 +182,7 @@ def test_noise_makes_no_player_weaker_and_hides_no_small_losses():
     """Each of White's moves loses 0.8 points, within the noise of any one of them; Black's lose nothing."""
     noise = 1.0
     turns = played_out([0.0, 0.8] * 100, noise, 11)
-    moves = judged(turns, game(*["E5"] * 200), SIZE)
+    moves = move_losses(turns, game(*["E5"] * 200), SIZE)
     whole = summary_of(moves, SIZE, POINTS).whole
     for color, mean in ((BLACK, 0.0), (WHITE, 0.8)):
         score = whole[color]
@@ -195,7 +195,7 @@ def test_noise_makes_no_player_weaker_and_hides_no_small_losses():
 def test_the_drift_of_first_choices_is_no_gain():
     """Each search values its own position a point lower than what comes of the first choice."""
     turns = [turn(n, 0.0 if n % 2 == 0 else 1.0, candidate("C3", 0.5)) for n in range(101)]
-    moves = judged(turns, game(*["C3"] * 100), SIZE)
+    moves = move_losses(turns, game(*["C3"] * 100), SIZE)
     assert {move.course for move in moves} == {-1.0}
     assert drift_of(moves) == pytest.approx(-100 / (100 + USUAL_WEIGHT))
     assert summary_of(moves, SIZE, POINTS).whole[BLACK].mean_loss == pytest.approx(0.0, abs=0.06)
@@ -206,11 +206,11 @@ def test_four_percent_of_the_win_rate_count_like_a_point():
         turn(0, (0.6,), candidate("C3", (0.6,), prior=0.0), candidate("E5", (0.56,), prior=0.9)),
         turn(1, (0.585,), candidate("D4", (0.585,))),
     ]
-    (move,) = judged(turns, game("E5"), SIZE)
+    (move,) = move_losses(turns, game("E5"), SIZE)
     assert move.difficulty == 1.0 and move.loss == 1.5
     sure = replace(move, noise=0.0)
-    assert score_of([sure], PERCENT, 0.0).near_best == 1.0
-    assert score_of([sure], PERCENT, 0.0).accuracy == round(100 * 0.75 ** (1.5 / 4), 1)
+    assert performance_of([sure], PERCENT, 0.0).near_best == 1.0
+    assert performance_of([sure], PERCENT, 0.0).accuracy == round(100 * 0.75 ** (1.5 / 4), 1)
 
 
 def test_the_most_costly_moves_come_worst_first_and_none_that_was_as_good():
@@ -220,10 +220,10 @@ def test_the_most_costly_moves_come_worst_first_and_none_that_was_as_good():
         sign = 1.0 if n % 2 == 0 else -1.0
         turns.append(turn(n, 0.0, candidate("C3", sign * loss)))
     turns.append(turn(5, 0.0))
-    moves = judged(turns, game("E5", "E6", "E7", "E4", "E3"), SIZE)
+    moves = move_losses(turns, game("E5", "E6", "E7", "E4", "E3"), SIZE)
     assert [move.number for move in most_costly(moves)] == [3, 4, 5]
     assert most_costly(moves[1:2]) == []
-    assert score_of([], POINTS, 0.0).accuracy is None
+    assert performance_of([], POINTS, 0.0).accuracy is None
 
 
 def test_thresholds_that_cannot_be_used_are_named(capsys):
@@ -233,7 +233,7 @@ def test_thresholds_that_cannot_be_used_are_named(capsys):
     assert "--thresholds" not in capsys.readouterr().err
     review = review_of("game", made, turns, MEANS, (1, 2, 3, 4, 5))
     assert review.thresholds == THRESHOLDS[PERCENT]
-    assert "--thresholds are points: this network gives no score" in capsys.readouterr().err
+    assert "--thresholds: ignored, since they are points and this network has no score" in capsys.readouterr().err
 
 
 def test_a_turn_comes_back_from_its_line():
