@@ -12,7 +12,9 @@ from engine.config.declaration import Checked, Cores, option
 
 NO_GAIN = "it gained nothing that could be measured (docs/options.md)"
 REMOVED = {
-    **dict.fromkeys(("c_puct_spread", "fpu_mixed", "noise_pruning", "transpositions"), NO_GAIN),
+    **dict.fromkeys(
+        ("c_puct_growth", "c_puct_spread", "fpu_mixed", "noise_pruning", "score_weight", "transpositions"), NO_GAIN
+    ),
     **dict.fromkeys(("gumbel", "gumbel_noise"), "searches use PUCT; Gumbel search is an option of keima zero"),
     "mercy": "rollouts are played to the end",
     "ramp": "use visits-per-leaf",
@@ -132,14 +134,8 @@ class SearchOptions(MachineOptions, AlphaGoOptions):
     c_puct: float = option(
         0.0, "exploration constant of PUCT", low=0.0, high=20.0, katago=1.0, network=1.4, rollouts=5.0
     )
-    c_puct_growth: float = option(
-        0.0, "growth of c_puct: factor of ln(1 + visits of the node / 500), which is added to it", low=0.0, high=20.0
-    )
     fpu_reduction: float = option(
         0.2, "first play urgency: value of an unvisited move below its parent's", low=0.0, high=2.0
-    )
-    score_weight: float = option(
-        0.0, "weight of the score lead, relative to the root's, in a move's value", low=0.0, high=1.0
     )
     value_weight: float = option(
         -1.0, "exponent that down-weights children whose value is far below the best (KataGo's valueWeightExponent), "

@@ -41,17 +41,14 @@ from engine.search.tree import (
 from engine.search.values import edge_mean, root_lead, root_value
 from engine.system.jit import inlined_kernel, kernel
 
-C_PUCT_BASE = 500.0
-"""Visits from which on ``c_puct_growth`` has a noticeable effect"""
-
 
 class Tuning(NamedTuple):
     """The values of :class:`engine.config.SearchOptions` that the kernels read."""
 
     c_puct: float
-    c_puct_growth: float
     fpu_reduction: float
     score_weight: float
+    """largest score utility, in self-play alone"""
     rollout_weight: float
     virtual_visits: int
     virtual_loss: float
@@ -113,11 +110,8 @@ def root_stats(tree, tuning, moves):
 
 @kernel
 def exploration(tuning, stats):
-    """c_puct * sqrt(N) of a node; c_puct may grow with N (AlphaZero, Methods, in KataGo's form)."""
-    c_puct = tuning.c_puct
-    if tuning.c_puct_growth > 0.0:
-        c_puct += tuning.c_puct_growth * math.log(1.0 + stats.visits / C_PUCT_BASE)
-    return c_puct * math.sqrt(max(stats.visits, 1))
+    """c_puct * sqrt(N) of a node."""
+    return tuning.c_puct * math.sqrt(max(stats.visits, 1))
 
 
 @inlined_kernel

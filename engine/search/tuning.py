@@ -129,14 +129,13 @@ def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns:
         raise no_branch("virtual_loss_on", options.virtual_loss_on)
     return Tuning(
         c_puct=options.c_puct,
-        c_puct_growth=options.c_puct_growth,
         # Equal priors are no evidence against a move: its first-play value is then its parent's.
         fpu_reduction=options.fpu_reduction if server or patterns else 0.0,
-        score_weight=options.score_weight,
+        score_weight=0.0,
         rollout_weight=options.rollout_weight,
         virtual_visits=options.virtual_visits,
         virtual_loss=options.virtual_loss * shares[options.virtual_loss_on],
         expand_after=options.expand_after if mixes else 0,
-        is_plain=server is not None and not mixes and options.score_weight == 0.0,
+        is_plain=server is not None and not mixes,
         value_weight=options.value_weight if _has_plain_values(options, server) else 0.0,
     )

@@ -156,7 +156,7 @@ def new_work(size: int, capacity: int) -> Work:
 def new_tuning(c_puct: float, fpu_reduction: float, score_weight: float = 0.0) -> Tuning:
     """Selection by the network's values and, with ``score_weight``, scores; one leaf at a time."""
     return Tuning(
-        c_puct=c_puct, c_puct_growth=0.0, fpu_reduction=fpu_reduction, score_weight=score_weight, rollout_weight=0.0,
+        c_puct=c_puct, fpu_reduction=fpu_reduction, score_weight=score_weight, rollout_weight=0.0,
         virtual_visits=1, virtual_loss=0.0, expand_after=0, is_plain=score_weight == 0.0,
     )  # fmt: skip
 

@@ -100,7 +100,7 @@ def read_settings(
     values: dict[str, Any] = {}
     items = {key_of(item.name): item for _, section in known for item in section}
     for key, value in _toml_of(path).items():
-        if gone := removed(key):
+        if key_of(key) not in items and (gone := removed(key)):
             # A complete file of an earlier version contains every option, and must not prevent the start.
             print(f"{path}: {gone}", file=sys.stderr)
             continue

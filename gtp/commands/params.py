@@ -50,7 +50,7 @@ FIXED = {
 """Parameter that cannot change -> what to do instead"""
 NO_LIMIT = 1 << 50
 """KataGo's number of visits and playouts without a limit"""
-NONE_HERE = {"playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT}
+NONE_HERE = {"playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT, "cpuctExplorationLog": 0.0}
 """KataGo's parameter without a counterpart -> its neutral value; clients read these at the start"""
 LIMITS = ("maxVisits", "maxVisitsPondering", "maxTime", "maxTimePondering")
 """Parameters whose values are clamped to our maximum: LizzieYzy removes limits by huge values"""

@@ -15,7 +15,6 @@ from gtp.protocol import COLORS
 
 SEARCH_OPTIONS = {
     "cpuctExploration": "c_puct",
-    "cpuctExplorationLog": "c_puct_growth",
     "fpuReductionMax": "fpu_reduction",
     "subtreeValueBiasFactor": "value_bias",
     "valueWeightExponent": "value_weight",

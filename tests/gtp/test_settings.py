@@ -67,7 +67,7 @@ def test_defaults_in_a_file_change_nothing(file):
         ["--visits", "500", "--seconds", "2"],
         ["--ponder", "--no-early-stop", "--no-random-symmetry", "--komi", "-0.5", "--size", "13", "--device", "cpu"],
         ["--weights", "none", "--rules", "japanese", "--seed", str(2**63 - 1), "--move-choice", "lcb"],
-        ["--c-puct-growth", "1e-7", "--seconds", "1e-05", "--memory", "2048", "--batch", "32", "--threads", "3"],
+        ["--root-noise", "1e-7", "--seconds", "1e-05", "--memory", "2048", "--batch", "32", "--threads", "3"],
         ["--weights", "default"],
     ],
 )

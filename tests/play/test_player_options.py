@@ -41,7 +41,7 @@ def test_noise_of_analyses_leaves_the_tree(player):
 
 def test_options_of_the_search_begin_a_new_tree(player):
     player.genmove(BLACK, Purpose.ANSWER)
-    player.configure(PLAY, replace(SEARCH, c_puct=2.0, c_puct_growth=0.5, threads=2))
+    player.configure(PLAY, replace(SEARCH, c_puct=2.0, threads=2))
     assert player.search_options.c_puct == 2.0
     player.genmove(BLACK, Purpose.ANSWER)
     assert player.last_genmove_report.playouts_this_run >= 20

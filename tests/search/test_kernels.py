@@ -71,13 +71,11 @@ def compare(tree, node: int, twin: TwinNode) -> None:
         (tuning_of(5.0, 0.0, 1.0, 1), (True, True), 3),
         (tuning_of(0.8, 0.5, 1.0, 2), (False, True), 2),
         (tuning_of(1.4, 0.2, 0.3, 0), (True, True), 2),
-        (tuning_of(1.0, 0.2, 0.0, 1, c_puct_growth=3.0), (True, False), 4),
-        (tuning_of(1.0, 0.2, 0.0, 1, c_puct_growth=3.0, is_plain=True), (True, False), 4),
         (tuning_of(1.0, 0.2, 0.0, 1, wide_root_noise=0.3, is_plain=True), (True, False), 4),
         (tuning_of(1.0, 0.2, 0.5, 2, wide_root_noise=1.0), (True, True), 3),
         (tuning_of(1.4, 0.2, 0.3, 2, score_weight=0.3), (True, True), 3),
         (tuning_of(1.4, 0.2, 0.0, 1, score_weight=0.7), (True, False), 4),
-        (tuning_of(1.4, 0.2, 0.5, 2, score_weight=0.7, c_puct_growth=1.0), (True, True), 3),
+        (tuning_of(1.4, 0.2, 0.5, 2, score_weight=0.7), (True, True), 3),
     ],
 )
 def test_the_kernels_grow_the_twins_tree(tuning, sides, k):

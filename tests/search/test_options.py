@@ -47,7 +47,7 @@ def searched(server, patterns=None, visits: int = 300, size: int = 9, **options)
 @pytest.mark.parametrize(
     "options",
     [
-        {"c_puct_growth": 0.5}, {"value_bias": 0.45}, {"value_weight": 0.25}, {"score_weight": 0.3},
+        {"value_bias": 0.45}, {"value_weight": 0.25},
         {"value_bias": 0.45, "value_weight": 0.25}, {"root_noise": 0.25}, {"root_symmetries": "8"},
         {"random_symmetry": False}, {"virtual_loss": 1.0, "virtual_visits": 3, "batch": 16},
     ],

@@ -22,7 +22,7 @@ BOTH = (True, True)
 
 def tuning_of(c_puct: float, fpu_reduction: float, rollout_weight: float, virtual_visits: int, **others) -> Tuning:
     """A tuning with everything newer off."""
-    numbers = {"c_puct_growth": 0.0, "score_weight": 0.0, "expand_after": 0}
+    numbers = {"score_weight": 0.0, "expand_after": 0}
     numbers |= {"virtual_loss": 1.0, "is_plain": False}
     return Tuning(
         c_puct=c_puct, fpu_reduction=fpu_reduction, rollout_weight=rollout_weight, virtual_visits=virtual_visits,
@@ -129,7 +129,7 @@ class Twin:
         mean /= 1 + sum(visits.values())
         if self.tuning.score_weight and above is not None:
             mean -= self.lead_value(*above)
-        c_puct = self.tuning.c_puct + self.tuning.c_puct_growth * math.log(1 + total / 500)
+        c_puct = self.tuning.c_puct
         mass = sum(p for m, p in node.moves if m in tried)
         unvisited = mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
 
