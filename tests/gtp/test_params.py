@@ -60,7 +60,7 @@ def test_all_that_is_listed_can_be_read_and_set_to_what_it_is(engine):
 def test_several_are_changed_together_or_none(engine):
     before = json.loads(engine.ask("kata-get-params")[2:])
     assert list(before) == [*engine.ask("kata-list-params")[2:].split(),
-                            "playoutDoublingAdvantage", "maxPlayouts"]  # fmt: skip
+                            "playoutDoublingAdvantage", "maxPlayouts", "cpuctExplorationLog"]  # fmt: skip
     assert before["visits"] == before["maxVisits"] == 8 and before["policy-only"] is False
     assert engine.ask(f"kata-set-params {json.dumps(before)}") == "="
     assert json.loads(engine.ask("kata-get-params")[2:]) == before

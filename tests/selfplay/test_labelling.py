@@ -307,9 +307,9 @@ def test_the_command_labels_sgf_files_and_goes_on(tiny_network, tmp_path):
     for positions in (3, 5):
         answer = CliRunner().invoke(main, [*words, "--positions", str(positions)])
         assert answer.exit_code == 0, answer.output
-    assert "the games hold no more" not in answer.output
+    assert "the games have no more positions" not in answer.output
     answer = CliRunner().invoke(main, [*words, "--positions", "100"])
-    assert "the games hold no more" in answer.output
+    assert "the games have no more positions" in answer.output
     assert {key[:3] for key in all_labels(tmp_path / "out")} == {(RECORDED, 9, 0), (RECORDED, 9, 1)}
     answer = CliRunner().invoke(main, [*words[:2], str(tmp_path / "1.sgf"), *words[4:], "--positions", "100"])
     assert answer.exit_code != 0 and "0.sgf" in answer.output and "choose another --out" in answer.output
