@@ -1,8 +1,8 @@
 """Concurrent analyses of positions in one process: a search for each, one inference server for all.
 
 Each thread of an :class:`Analyses` takes the job of the highest priority, searches its position from an empty tree, and
-reports the results. A search of few visits has few leaves in flight; the server merges those of all searches, so
-batches are full if many positions wait. If few positions wait, each search gets more threads and memory.
+reports the results. A search of few visits has few leaves in flight; the server merges the leaves of all searches into
+batches, which are full while many positions wait. While few positions wait, each search gets more threads and memory.
 """
 
 import heapq
@@ -39,19 +39,19 @@ from engine.search.tuning import FREE_MIB, resolved, tree_bytes, working_bytes
 
 MOST_WARM_UP = 19
 MOST_PARTS = 64
-"""Sets of options whose parts are cached; some clients send new options with every query"""
+"""Maximum number of cached :class:`Parts`, one per set of options; some clients send new options with every query"""
 LEAST_MIB = 16
-"""Least memory for each concurrent search; with less memory there are fewer searches"""
+"""Minimum memory of each concurrent search; if memory does not suffice, fewer searches run at once"""
 RAW_S = 0.5
-"""Longest wait for the raw outputs of a job that was ended early, and for a report during the search"""
+"""Longest wait for the network's raw outputs once a job is ended early, and before each report during a search"""
 PATIENCE_S = 30.0
-"""Longest wait for the raw outputs at the end of a search"""
+"""Longest wait for the network's raw outputs after a search"""
 AT_ONCE = {"cpu": 16, "gpu": 64}
-"""Default number of concurrent searches, each of which has only a leaf or two in flight"""
+"""Default number of concurrent searches, by kind of device; each search has only a leaf or two in flight"""
 
 
 class Analysis(NamedTuple):
-    """The results of a search, and the network's raw outputs."""
+    """The results of a search, and the network's raw outputs for the searched position."""
 
     report: Report
     raw: PositionOutput
@@ -81,9 +81,9 @@ class Task:
     ownership: bool = False
     """whether reports include ownership, of the position and of each move"""
     interval_s: float = math.inf
-    """interval of reports during the search"""
+    """seconds between reports during the search"""
     first_s: float = math.inf
-    """time of the first of these reports; infinite = no reports during the search"""
+    """seconds until the first report during the search; 0 = ``interval_s``, infinite = no reports during the search"""
 
 
 class Job:
@@ -92,33 +92,37 @@ class Job:
     def __init__(self, task: Task, priority: int, on_report: Callable[[Analysis | None, bool], None],
                  on_failure: Callable[[str], None]) -> None:  # fmt: skip
         """Args:
-        priority: higher ones first; among equals the older job.
-        on_report: called with an analysis and whether it is during the search; exactly once it is not. None = the job
-            was ended before its search began.
-        on_failure: called with one line in place of the last ``on_report``: the network failed before any result.
+        priority: the job of the highest priority is searched first; among equals the oldest.
+        on_report: called with an analysis and True during the search, and once with the last analysis and False. The
+            last analysis is None if the job was ended before its search had a visit.
+        on_failure: called with one line in place of the last ``on_report``: the network failed before the first visit,
+            or the analysis raised an exception.
         """
         self.task, self.priority, self.on_report, self.on_failure = task, priority, on_report, on_failure
         self.ended = threading.Event()
         """set to end the job with the results so far"""
         self.search: Search | None = None
-        """the running search"""
+        """the search of this job while it runs, else None"""
         self.is_taken = False
 
 
 class Analyses:
-    """A pool of searches with a queue of jobs. Threads: one calls submit, end, finish and close."""
+    """A pool of threads that search, and the queue of their jobs.
+
+    Threads: one thread calls ``submit``, ``end``, ``finish`` and ``close``.
+    """
 
     def __init__(self, parts: Parts, server: InferenceServer | None, at_once: int) -> None:
         """Start the threads.
 
         Args:
-            parts: as loaded; those for each task's options are derived from them.
-            server: shared by all searches, made with ``shared``; None = no network.
+            parts: as loaded; each search uses them with its task's options (:func:`parts_with`).
+            server: inference server of all searches, made with ``shared=True``; None = no network.
             at_once: number of concurrent searches, at most :func:`positions_at_once`.
         """
         self._loaded, self._server, self._at_once = parts, server, at_once
         self.parts_of = lru_cache(MOST_PARTS)(partial(parts_with, parts))
-        """:func:`parts_with` of the loaded parts, cached"""
+        """by options: the loaded parts with these options (:func:`parts_with`), cached"""
         self._queue: list[tuple[int, int, Job]] = []
         self._numbers = itertools.count()
         self._running: list[Job] = []
@@ -126,7 +130,7 @@ class Analyses:
         self._is_closing = False
         whole = resolved(parts.options, server)
         self._tree_bytes = tree_bytes(whole, server is not None)
-        """memory of all trees"""
+        """bytes for the trees of all searches together"""
         self._sizes_seen: set[int] = set()
         self._preparing = threading.Lock()
         self._threads = [threading.Thread(target=self._run, name=f"analysis-{n}", daemon=True) for n in range(at_once)]
@@ -134,7 +138,7 @@ class Analyses:
             thread.start()
 
     def warm_up(self, size: int, visits: int) -> None:
-        """Analyse an empty board and wait, so that kernels are compiled and the network is warm."""
+        """Analyse an empty board and wait for the end, so that kernels are compiled and the network is warm."""
         done = threading.Event()
         position = Game(min(size, MOST_WARM_UP)).position
         task = Task(position, self._loaded.options, visits)
@@ -149,7 +153,7 @@ class Analyses:
             self._changed.notify(len(jobs))
 
     def end(self, jobs: list[Job]) -> None:
-        """End jobs early: jobs without a search report None in this call, running ones their results so far."""
+        """End jobs early: waiting jobs report None before this returns, running jobs soon report what they have."""
         with self._changed:
             waiting = [job for job in jobs if not (job.is_taken or job.ended.is_set())]
             for job in jobs:
@@ -160,7 +164,7 @@ class Analyses:
             job.on_report(None, False)
 
     def finish(self) -> None:
-        """Wait for all jobs; no job may be submitted afterwards."""
+        """Wait until all jobs have ended, and stop the threads; no job may be submitted afterwards."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -180,7 +184,7 @@ class Analyses:
             self._server.forget()
 
     def _run(self) -> None:
-        """Main loop of a thread."""
+        """Main loop of a thread: analyse one job after another until :meth:`finish` or :meth:`close`."""
         while (taken := self._take()) is not None:
             job, active = taken
             try:
@@ -196,7 +200,10 @@ class Analyses:
                     self._share_memory()
 
     def _take(self) -> tuple[Job, int] | None:
-        """The next job, and the number of jobs that share the machine, this one included; None = closing."""
+        """Wait for the next job; returns this job and the number of jobs that share the machine, itself included.
+
+        Returns None once :meth:`finish` or :meth:`close` was called and no job is left.
+        """
         with self._changed:
             while True:
                 while self._queue:
@@ -248,14 +255,14 @@ class Analyses:
                 query.cancel()
 
     def _share_memory(self) -> None:
-        """Divide the memory among the running searches, whose number has changed. The lock is held."""
+        """Divide the memory of trees anew among the running searches. The caller holds the lock."""
         searches = [job.search for job in self._running if job.search is not None]
         parts = shares([search.memory_bytes for search in searches], self._tree_bytes, self._at_once)
         for search, part in zip(searches, parts, strict=True):
             search.limit_memory(part)
 
     def _prepare(self, server: InferenceServer | None, size: int) -> None:
-        """Warm the network up for a new board size."""
+        """Warm the network up for a board size, once for each size."""
         with self._preparing:
             if server is not None and size not in self._sizes_seen:
                 self._sizes_seen.add(size)
@@ -263,7 +270,7 @@ class Analyses:
 
 
 def positions_at_once(parts: Parts, wanted: int = 0) -> int:
-    """Number of concurrent searches, limited by the memory.
+    """Number of positions to search concurrently, limited by the memory.
 
     Args:
         wanted: 0 = the device's default; a larger number than the memory allows is reduced with a notice.
@@ -278,14 +285,14 @@ def positions_at_once(parts: Parts, wanted: int = 0) -> int:
 
 
 def shares(taken: Sequence[int], whole: int, at_once: int) -> list[int]:
-    """Memory limits of trees: equal shares, except that no tree gets less than it uses already.
+    """Memory limits of the running searches' trees, in bytes: equal shares, but at least what each tree already uses.
 
-    Half of the share of each search that has not begun is kept free.
+    For each search that may still begin, half of an equal share is kept free.
 
     Args:
-        taken: bytes that each tree uses.
-        whole: bytes of all trees.
-        at_once: most concurrent searches.
+        taken: bytes that the tree of each running search uses.
+        whole: bytes for all trees.
+        at_once: maximum number of concurrent searches.
     """
     left, count = whole - (at_once - len(taken)) * (whole // (2 * at_once)), len(taken)
     for one in sorted(taken, reverse=True):
@@ -296,25 +303,28 @@ def shares(taken: Sequence[int], whole: int, at_once: int) -> list[int]:
 
 
 def _for_one(options: SearchOptions, server: InferenceServer | None, active: int) -> SearchOptions:
-    """Options of one of ``active`` searches: its share of the threads, and a random seed if none is given."""
+    """Options of one of ``active`` searches: an equal share of the threads, and a random seed if they name none."""
     threads = max(1, resolved(options, server).threads // active)
     return replace(options, threads=threads).seeded()
 
 
 def _report_during(job: Job, query: PositionQuery | None, ending: RootEnding, report: Report) -> None:
-    """Pass a report during the search on to the job."""
+    """Pass a report of the running search and the raw outputs so far on to the job, unless the job was ended."""
     if not job.ended.is_set():
         raw = NOTHING if query is None else query.outputs_within(RAW_S)
         job.on_report(_analysis(report, raw, ending), True)
 
 
 def _analysis(report: Report, raw: PositionOutput, ending: RootEnding) -> Analysis:
-    """The analysis of a report, with the position's score if the game is at its end."""
+    """Join a report and raw outputs; near the game's end the report is corrected by the final score."""
     return Analysis(ending.applied(report) if ending.matters(lambda: raw.ownership_black) else report, raw)
 
 
 def _raw_output(job: Job, query: PositionQuery | None) -> PositionOutput:
-    """The raw outputs, or :data:`NOTHING` after a limited wait, which is short for a job that was ended early."""
+    """Wait for the raw outputs; returns :data:`NOTHING` if the network fails or takes too long.
+
+    The wait is ``PATIENCE_S``, but ``RAW_S`` once the job is ended.
+    """
     if query is None:
         return NOTHING
     try:

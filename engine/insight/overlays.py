@@ -1,4 +1,4 @@
-"""Evaluations of a position point by point, as arrays that the GTP commands for GoGui turn into graphics."""
+"""Evaluations of each point of a position, as arrays that the GTP commands for GoGui turn into graphics."""
 
 import time
 from typing import NamedTuple
@@ -90,13 +90,13 @@ def _tree_policy(position: Position, color: int, options: SearchOptions) -> np.n
 
 
 def _last_move(position: Position, back: int) -> int:
-    """The last move (``back`` = 1) or an earlier one; PASS if there is none."""
+    """The last move for ``back`` = 1, the move before it for 2; PASS if there are fewer moves."""
     n_moves = int(position.meta[META_N_MOVES])
     return int(position.moves[n_moves - back]) if n_moves >= back else PASS
 
 
 def _normalised(weights: np.ndarray) -> np.ndarray:
-    """Weights divided by their sum; if all are 0, the pass has probability 1."""
+    """Weights, the pass last, divided by their sum; if all are 0, the pass gets probability 1."""
     if not weights.any():
         weights = np.append(np.zeros(len(weights) - 1), 1)
     return weights / weights.sum()
@@ -110,7 +110,7 @@ def liberties(board: Board) -> np.ndarray:
 
 
 def ladders(board: Board, color: int) -> tuple[list[int], list[int]]:
-    """Points of a colour's ladder captures, and of its ladder escapes (:mod:`engine.go.ladder`)."""
+    """Points where a colour captures by a ladder, and points where it escapes from one (:mod:`engine.go.ladder`)."""
     size = int(board.meta[META_SIZE])
     captures, escapes = np.zeros(size * size, np.uint8), np.zeros(size * size, np.uint8)
     ladder_planes(board, color, new_ladder_scratch(size), captures, escapes)

@@ -1,7 +1,7 @@
 """A network's outputs for one position, without a search.
 
-A :class:`PositionQuery` gets them from the inference server, concurrently with the search of an analysis.
-:func:`raw_evaluation` computes all outputs in float32 on the CPU, from White's view, to compare with KataGo's.
+A :class:`PositionQuery` gets the outputs from the inference server, concurrently with the search of an analysis.
+:func:`raw_evaluation` computes all outputs in float32 on the CPU, from White's view, for comparison with KataGo's.
 """
 
 import functools
@@ -25,12 +25,13 @@ from engine.play.player import Player
 from weights import NetworkPath
 
 SPREAD = 1.75
-"""Ratio of the standard deviation of the score to that of independent points, since groups change hands as a whole.
-KataGo's networks give 10 to 14 points on 7x7 and 30 on 19x19, both 1.6 to 1.9 times that of independent points."""
+"""Standard deviation of the final score, as a multiple of what it would be if points changed hands independently of
+each other; it is larger, since groups change hands as a whole. Source: KataGo's networks, which give 10 to 14 points on
+7x7 and 30 on 19x19, both 1.6 to 1.9 times the value for independent points"""
 POLL_S = 0.05
-"""Interval of checking for an interruption while waiting for outputs"""
+"""Interval between checks for an interruption while waiting for outputs"""
 OWNER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
-"""Ownership of a point as one character, from -1 to 1 in equal steps. Source: CGOS's analysis format"""
+"""Characters for a point's ownership, from -1 (``A``) to 1 (``+``) in equal steps. Source: CGOS's analysis format"""
 
 
 class PositionOutput(NamedTuple):
@@ -82,16 +83,16 @@ class PositionQuery:
         return self._found
 
     def outputs_unless(self, interrupted: threading.Event, deadline_s: float, grace_s: float = 0.0) -> PositionOutput:
-        """:meth:`outputs`, but wait at most ``grace_s`` after the deadline or after ``interrupted`` is set."""
+        """As :meth:`outputs`, but wait at most ``grace_s`` once the deadline passes or ``interrupted`` is set."""
         while time.perf_counter() < deadline_s and not interrupted.is_set():
             if self._request.done.wait(POLL_S):
                 break
         return self.outputs(time.perf_counter() + grace_s)
 
     def outputs_within(self, patience_s: float) -> PositionOutput:
-        """The outputs if they come within some seconds; :data:`NOTHING` if they do not, or the evaluation failed.
+        """The outputs if they come within ``patience_s``; :data:`NOTHING` if they do not, or the evaluation failed.
 
-        The request stays, so the outputs can be read later.
+        The request is not cancelled, so a later call can read the outputs.
         """
         if not self._request.done.wait(patience_s) or self._request.error is not None:
             return NOTHING
@@ -109,7 +110,7 @@ class PositionQuery:
         )
 
     def cancel(self) -> None:
-        """Give up the request; its outputs cannot be read any more."""
+        """Cancel the request, even during its evaluation; its outputs cannot be read any more."""
         self._server.cancel(self._request, running=True)
 
 
@@ -117,7 +118,7 @@ def score_stdev(ownership: np.ndarray | None) -> float | None:
     """Standard deviation of the final score, estimated from the uncertainty of the ownership; None = unknown.
 
     Args:
-        ownership: float[N*N], -1 to 1, of either side.
+        ownership: float[N*N], -1 to 1, from either side's view.
     """
     if ownership is None:
         return None
@@ -125,7 +126,7 @@ def score_stdev(ownership: np.ndarray | None) -> float | None:
 
 
 def owner_letters(ownership: np.ndarray) -> str:
-    """Ownership as text, one character of :data:`OWNER_LETTERS` a point.
+    """Ownership as text: for each point one character of :data:`OWNER_LETTERS`.
 
     Args:
         ownership: float[N*N], -1 to 1.
@@ -144,7 +145,7 @@ def inputs(encoder_name: str, position: Position, symmetry: int) -> tuple[np.nda
 
 
 def move_probabilities(logits: np.ndarray, position: Position, symmetry: int) -> np.ndarray:
-    """Probabilities of the legal moves.
+    """Probabilities of the legal moves: the softmax of a network's policy logits over these moves.
 
     Args:
         logits: float32[N*N+1] of the network for the position under ``symmetry``; pass last.
@@ -159,7 +160,7 @@ def move_probabilities(logits: np.ndarray, position: Position, symmetry: int) ->
 
 
 def ownership_of(color: int, ownership: np.ndarray, position: Position, symmetry: int) -> np.ndarray:
-    """Ownership from a colour's view, in policy order.
+    """Ownership from a colour's view, float[N*N] in policy order, 1 = the colour's.
 
     Args:
         ownership: float[N, N] of the network for the position under ``symmetry``, from the side to move's view.
@@ -169,7 +170,7 @@ def ownership_of(color: int, ownership: np.ndarray, position: Position, symmetry
 
 
 class RawEvaluation(NamedTuple):
-    """A network's raw outputs; nan = the network has no such head."""
+    """A network's raw outputs for a position, from White's view; nan = the network has no such head."""
 
     output: RawOutput
     """win, loss, lead and score are White's"""
@@ -200,7 +201,7 @@ def raw_evaluation(network: RawNetwork, position: Position, symmetry: int, optim
 
 
 def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -> RawEvaluation:
-    """:func:`raw_evaluation` of a player's position with a colour to move, by the player's network.
+    """:func:`raw_evaluation` by a player's network, of the player's position with ``color`` to move.
 
     Raises:
         ValueError: the player has no network, or the network does not play this board size; one line.
@@ -212,5 +213,5 @@ def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -
 
 @functools.lru_cache(maxsize=1)
 def _network(path: NetworkPath) -> RawNetwork:
-    """The network of a file; the last one is cached."""
+    """The network of a file; the one used last stays loaded."""
     return RawNetwork(path)

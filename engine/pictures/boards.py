@@ -15,10 +15,10 @@ from engine.go.points import color_letter
 from engine.pictures.drawing import svg
 
 CELL = 24
-"""Distance of neighbouring lines, in units of the drawing"""
+"""Distance between neighbouring lines, in units of the drawing"""
 STONE_RADIUS = 11.2
 LAYERS = '<g id="owners"></g><g id="stones"></g><g id="marks"></g>'
-"""Groups that ``board.js`` fills"""
+"""Empty SVG groups, drawn on a board, that ``board.js`` fills"""
 
 
 def board(size: int, drawn: str, title: str, attributes: str = "") -> Markup:
@@ -27,6 +27,7 @@ def board(size: int, drawn: str, title: str, attributes: str = "") -> Markup:
     Args:
         drawn: SVG elements on the board.
         title: text for screen readers.
+        attributes: further attributes of the ``svg`` element.
     """
     side = CELL * (size + 1)
     return svg(side, side, _grid(size) + drawn, title, attributes)
@@ -52,25 +53,25 @@ def _grid(size: int) -> str:
 
 
 def centre(index: int, size: int) -> tuple[float, float]:
-    """Coordinates of a point; there is room for labels on the left and below."""
+    """SVG coordinates of a point; the margins on the left and below have room for labels."""
     row, column = divmod(index, size)
     return CELL * (column + 1.5), CELL * (row + 1)
 
 
 def circle(index: int, size: int, radius: float, style: str) -> str:
-    """A circle around a point."""
+    """A circle around a point, as SVG."""
     x, y = centre(index, size)
     return f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" {style}/>'
 
 
 def label(index: int, size: int, text: str, ink: str) -> str:
-    """A text on a point."""
+    """A text on a point, as SVG."""
     x, y = centre(index, size)
     return f'<text x="{x:g}" y="{y + 4:g}" font-size="11" text-anchor="middle" fill="{ink}">{escape(text)}</text>'
 
 
 def stone(index: int, size: int, color: int, text: str = "") -> str:
-    """A stone, with a text on it."""
+    """A stone as SVG, with a text on it if there is one."""
     own, ink = color_letter(color).lower(), color_letter(other(color)).lower()
     style = f'fill="var(--stone-{own})" stroke="var(--edge)" stroke-width=".7"'
     return circle(index, size, STONE_RADIUS, style) + (label(index, size, text, f"var(--stone-{ink})") if text else "")
@@ -79,7 +80,7 @@ def stone(index: int, size: int, color: int, text: str = "") -> str:
 def diagram(
     colors: Sequence[int], title: str, line: Sequence[int] = (), to_move: int = BLACK, played: int = -1
 ) -> Markup:
-    """A position, as an ``svg`` element.
+    """A position with numbered moves, as an ``svg`` element.
 
     Args:
         colors: colour of each point.

@@ -12,24 +12,24 @@ Points = Sequence[tuple[float, float]]
 """Pairs of x and y in order of x"""
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 28, 56
-"""Margins around the axes"""
+"""Margins around the axes of line and interval charts, in units of the drawing"""
 GAME_WIDTH, GAME_HEIGHT = 640, 150
 GAME_LEFT, GAME_RIGHT, GAME_TOP, GAME_BOTTOM = 48, 6, 8, 18
 LETTER = 6
-"""Approximate width of a letter"""
+"""Approximate width of a letter, in units of the drawing"""
 CURVE_COLORS = 6
-"""Number of the variables ``--s0`` and so on of ``page.css``"""
+"""Number of colours of curves: the variables ``--s0``, ``--s1`` and so on of ``page.css``"""
 TICKS = 5
 COLUMNS = 2
-"""Charts in a row of :func:`side_by_side`"""
+"""Number of charts in a row of :func:`side_by_side`"""
 MOST_POINTS = 300
-"""Most points of a curve; neighbours are averaged in longer ones"""
+"""Maximum number of points of a drawn curve; in curves with more, neighbours are averaged"""
 MOST_DOTS = 30
-"""Curves of up to this many points get a dot at each"""
+"""Maximum number of points of a curve whose points are drawn as dots"""
 
 
 class Frame(NamedTuple):
-    """The axes of a chart: their edges in the drawing, and their ranges of values."""
+    """The axes of a chart: the edges of their area in the drawing, and the ranges of x and y values."""
 
     left: float
     right: float
@@ -43,23 +43,23 @@ class Frame(NamedTuple):
         return self.left + (self.right - self.left) * (value - low) / (high - low)
 
     def y(self, value: float) -> float:
-        """Coordinate of a value, which is clamped to the range."""
+        """Vertical coordinate of a y value, which is clamped to the axis' range."""
         low, high = self.ys
         return self.bottom - (self.bottom - self.top) * (min(high, max(low, value)) - low) / (high - low)
 
     def curve(self, points: Points) -> str:
-        """Path data of a line through points."""
+        """SVG path data of a line through points."""
         return "M" + "L".join(f"{self.x(x):.1f} {self.y(y):.1f}" for x, y in points)
 
     def columns(self, marks: Iterable[tuple[float, str]], has_lines: bool) -> str:
-        """Labels below the x axis, with vertical grid lines if ``has_lines``."""
+        """SVG of labels below the x axis, at values of x, with vertical grid lines if ``has_lines``."""
         places = [(f"{self.x(value):.1f}", words) for value, words in marks]
         lines = "".join(f'<path d="M{x} {self.top}V{self.bottom}" stroke="var(--grid)"/>' for x, _ in places)
         below = "".join(_text(x, self.bottom + 14, words, "middle") for x, words in places)
         return lines + below if has_lines else below
 
     def rows(self, marks: Iterable[tuple[float, str]]) -> str:
-        """Labels left of the y axis, with horizontal grid lines."""
+        """SVG of labels left of the y axis, at values of y, with horizontal grid lines."""
         places = [(self.y(value), words) for value, words in marks]
         return "".join(
             f'<path d="M{self.left} {y:.1f}H{self.right}" stroke="var(--grid)"/>'
@@ -72,7 +72,7 @@ def line_chart(
     title: str, series: Mapping[str, Points], x_label: str,
     y_range: tuple[float | None, float | None] = (None, None),
 ) -> Markup:  # fmt: skip
-    """Curves with a legend; empty if there are no points. Points that are not finite are left out.
+    """A chart of named curves with a legend; empty if there are no points. Points that are not finite are left out.
 
     Args:
         y_range: ends of the y axis; None = from the values.
@@ -96,10 +96,10 @@ def line_chart(
 
 
 def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], x_label: str) -> Markup:
-    """Values with intervals, one a row; empty if there are no rows.
+    """A chart of values with intervals, one in each row; empty if there are no rows.
 
     Args:
-        rows: name, value, low and high end.
+        rows: name, value, and low and high end of the interval.
     """
     if not rows:
         return Markup()
@@ -117,7 +117,7 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
 
 
 def side_by_side(charts: Iterable[str]) -> Markup:
-    """Charts in rows of ``COLUMNS`` as one drawing, without empty ones."""
+    """One drawing of several charts in rows of ``COLUMNS``; empty charts are left out."""
     shown = [chart for chart in charts if chart]
     parts, bottom = [], 0.0
     for first in range(0, len(shown), COLUMNS):
@@ -134,14 +134,15 @@ def game_chart(
     title: str, last: int, y_range: tuple[float, float], marks: Sequence[tuple[float, str]],
     values: Points = (), bars: Sequence[tuple[int, float, int]] = (), attributes: str = "",
 ) -> Markup:  # fmt: skip
-    """Values over the moves of a game: a filled curve or bars, and a hidden cursor for a script.
+    """A chart of values over the moves of a game: a filled curve or bars, and a hidden cursor that a script moves.
 
     Args:
         title: text for screen readers.
         last: number of the last move.
-        marks: values with a horizontal line, and their labels; the curve is filled to the middle one.
-        values: of the curve, by move.
-        bars: move, value and kind (an index of the colours ``--k0`` and so on).
+        marks: value and label of each horizontal line; the area between curve and middle line is filled.
+        values: points of the curve: number of moves, value.
+        bars: for each bar the number of its move, the value, and the kind, which selects a colour: ``--k0`` and so on.
+        attributes: further attributes of the ``svg`` element.
     """
     right, low = GAME_WIDTH - GAME_RIGHT, GAME_HEIGHT - GAME_BOTTOM
     frame = Frame(GAME_LEFT, right, GAME_TOP, low, (0, max(1, last)), y_range)
@@ -165,7 +166,7 @@ def game_chart(
 
 
 def _headings(title: str, x_label: str) -> str:
-    """The title above the axes, and the name of the x axis."""
+    """SVG of the title above the axes and the name of the x axis."""
     above = f'<text x="{LEFT}" y="16" font-weight="bold" fill="var(--ink)">{escape(title)}</text>'
     return above + _text(WIDTH - RIGHT, HEIGHT - BOTTOM + 30, x_label, "end")
 
@@ -175,21 +176,21 @@ def _text(x: float | str, y: float | str, words: str, anchor: str, color: str = 
 
 
 def _shortened(name: str) -> str:
-    """A name shortened in its middle, so that names take at most half of the width."""
+    """A name, its middle left out if the name would take more than half of a chart's width."""
     most = (WIDTH // 2 - 12) // LETTER
     half = (most - 1) // 2
     return name if len(name) <= most else f"{name[: most - 1 - half]}…{name[-half:]}"
 
 
 def _padded(values: Sequence[float]) -> tuple[float, float]:
-    """Range of some values with a margin, never empty."""
+    """Range of an axis: that of some values and a margin, never empty."""
     low, high = min(values), max(values)
     room = (high - low) * 0.04 or abs(low) * 0.1 or 1.0
     return low - room, high + room
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Round numbers within a range, and their labels."""
+    """Round numbers within an axis' range, and their labels."""
     rough = (high - low) / TICKS
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
@@ -198,7 +199,7 @@ def _ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def _thinned(points: Points) -> list[tuple[float, float]]:
-    """The finite points; means of neighbours if there are more than ``MOST_POINTS``."""
+    """The finite points of a curve; if there are more than ``MOST_POINTS``, means of neighbours."""
     points = [point for point in points if all(map(math.isfinite, point))]
     size = max(1, -(-len(points) // MOST_POINTS))
     groups = [points[i : i + size] for i in range(0, len(points), size)]

@@ -22,13 +22,14 @@ LIGHT = (Path(__file__).parent / "page.css").read_text(encoding="utf-8").partiti
 DECLARATIONS = (item.partition(":") for item in LIGHT.partition("{")[2].rstrip("}").split(";"))
 COLORS = {name.strip()[2:]: value for name, _, value in DECLARATIONS if name.strip().startswith("--")}
 PIXELS = 2
-"""Of a PNG, for each unit of the drawing"""
+"""Pixels of a PNG for each unit of the drawing"""
 
 
 def svg(width: float, height: float, drawn: str, title: str = "", attributes: str = "") -> Markup:
-    """An ``svg`` element.
+    """An ``svg`` element of this size.
 
     Args:
+        drawn: SVG elements in it.
         title: text for screen readers.
     """
     said = f"<title>{escape(title)}</title>" if title else ""
@@ -39,7 +40,7 @@ def svg(width: float, height: float, drawn: str, title: str = "", attributes: st
 
 
 def stand_alone(drawing: str) -> str:
-    """A drawing as an SVG file, with an opaque background for viewers with a dark one."""
+    """A drawing as the text of an SVG file, with an opaque background, since that of a viewer may be dark."""
     head, rest = drawing.split(">", 1)
     width, _ = size_of(drawing)
     paper = '<rect width="100%" height="100%" fill="var(--paper)"/>'
@@ -48,7 +49,7 @@ def stand_alone(drawing: str) -> str:
 
 
 def check_png() -> None:
-    """Check that PNG can be written.
+    """Check that PNG files can be written.
 
     Raises:
         ValueError: matplotlib is missing; one line.
@@ -60,10 +61,10 @@ def check_png() -> None:
 
 
 def png(drawing: str) -> bytes:
-    """A drawing as PNG.
+    """A drawing as the bytes of a PNG file.
 
     Raises:
-        ImportError: without matplotlib.
+        ImportError: matplotlib is missing.
     """
     from matplotlib.figure import Figure
 
@@ -84,7 +85,7 @@ def size_of(drawing: str) -> tuple[float, float]:
 
 
 def _draw(axes: "Axes", parent: ElementTree.Element, inherited: dict[str, str], corner: tuple[float, float]) -> None:
-    """Draw the children of an element onto axes in units of the drawing.
+    """Draw the children of an SVG element onto Matplotlib's axes, whose unit is the drawing's.
 
     Args:
         inherited: attributes of the enclosing elements.
@@ -125,7 +126,7 @@ def _color(value: str) -> str:
 
 
 def _outline(text: str) -> "Outline":
-    """Matplotlib's path from a path's attribute ``d``."""
+    """Matplotlib's path from the attribute ``d`` of an SVG path."""
     from matplotlib.path import Path as Outline
 
     codes = {"M": Outline.MOVETO, "Z": Outline.CLOSEPOLY}

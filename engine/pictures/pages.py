@@ -14,10 +14,10 @@ from engine import __version__
 
 
 def page(template: Path, **values: Any) -> str:
-    """Render a template.
+    """Render an HTML template.
 
-    Besides ``values``, the template has ``text_of(NAME)``, the text of a file in its own folder or in this one, and
-    ``version``, the engine's version.
+    Besides ``values``, the template has ``text_of(NAME)``, the text of a file in the template's folder or in that of
+    this module, and ``version``, the engine's version.
     """
     loader = FileSystemLoader([template.parent, Path(__file__).parent])
     environment = Environment(

@@ -1,11 +1,11 @@
-"""Ahead-of-time compilation of the kernels for play with a network, by several processes.
+"""Ahead-of-time compilation of the kernels for play with a network, by several processes at once.
 
 ``kernels.txt`` lists the kernels that Python called in two warm games, each with its argument types;
 ``python -m tests.play.warm_game`` plays these games and writes it. Each process compiles the first kernel of the list
-that no other process is compiling; a kernel called by two others is compiled once (:mod:`engine.system.jit`).
+that no other process is compiling; a kernel that two others call is compiled once (:mod:`engine.system.jit`).
 
-A line is ``first`` (the first move needs it) or ``later``, the kernel, and the argument types. ENCODE and SCRATCH stand
-for the encoder's kernel and the type of its working memory, LINES for the lines of a network's program.
+Each line has ``first`` (the first move needs the kernel) or ``later``, the kernel, and its argument types. ENCODE and
+SCRATCH stand for the encoder's kernel and the type of its working memory, LINES for the type of a network's program.
 
 ``python -m engine.play.ahead ENCODER PARENT`` is a helper process, started by :func:`start_helpers`: it compiles the
 missing kernels and ends.
@@ -35,13 +35,13 @@ from engine.system.arrays import numba_type
 
 RECORD = Path(__file__).with_name("kernels.txt")
 MAX_HELPERS = 3
-"""More helpers would find no kernel to compile."""
+"""Maximum number of helper processes; more would find no kernel to compile"""
 POLL_S = 0.2
 SCRATCH, ENCODE, LINES = "SCRATCH", "ENCODE", "LINES"
 
 
 def read_record() -> dict[str, tuple[bool, str]]:
-    """The record by kernel: whether the first move needs it, and its argument types."""
+    """Read ``kernels.txt``: by kernel, whether the first move needs it, and the text of its argument types."""
     lines = (line.split(" ", 2) for line in RECORD.read_text(encoding="utf-8").splitlines())
     return {kernel: (when == "first", arguments) for when, kernel, arguments in lines}
 
@@ -52,12 +52,12 @@ LATER = tuple(name for name in KERNELS if name not in FIRST)
 
 
 def _stamp_name(name: str, encoder: str) -> str:
-    """The name of a kernel's stamp."""
+    """The name under which a kernel is stamped as compiled, for its encoder if it depends on one."""
     return f"{name} {encoder}" if SCRATCH in KERNELS[name][1] else name
 
 
 def missing(encoder: str, names: tuple[str, ...] = tuple(KERNELS)) -> list[str]:
-    """Kernels of the record that are not compiled yet; none without a cache folder."""
+    """Those of the named kernels that are not compiled yet; none without a cache folder."""
     if jit.FOLDER is None:
         return []
     return [name for name in names if not jit.is_stamped(_stamp_name(name, encoder))]
@@ -93,12 +93,12 @@ def load(name: str, encoder: str) -> None:
 
 
 def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
-    """The argument types of a line of the record.
+    """Numba's argument types from the text of a line of ``kernels.txt``.
 
     Args:
         text: a tuple of Numba types; structs of arrays by name if their fields declare the types, else as
             ``struct(NAME, TYPE, ...)``.
-        scratch: the encoder's.
+        scratch: working memory of the encoder; None = no encoder.
     """
     from engine.nets.compute.program import LINE
 
@@ -120,7 +120,7 @@ def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
 
 @cache
 def _structs() -> dict[str, type]:
-    """All structs of arrays in the modules of the record's kernels and in their imports, by name."""
+    """All structs of arrays, by name, in the modules of the kernels of ``kernels.txt`` and in what these import."""
     for name in KERNELS:
         if "." in name:
             import_module(name.partition("#")[0].rpartition(".")[0])
@@ -129,7 +129,7 @@ def _structs() -> dict[str, type]:
 
 
 def _lock_of(name: str, encoder: str) -> FileLock:
-    """The lock that a process holds while it compiles a kernel."""
+    """The file lock that a process holds while it compiles a kernel."""
     stamp = jit.stamp_of(_stamp_name(name, encoder))
     stamp.parent.mkdir(parents=True, exist_ok=True)
     return FileLock(stamp.with_name(f"{stamp.name}.lock"))
@@ -137,7 +137,7 @@ def _lock_of(name: str, encoder: str) -> FileLock:
 
 @contextlib.contextmanager
 def _claimed(name: str, encoder: str) -> Iterator[bool]:
-    """Lock a kernel for the block; yields whether this process has it and it is not compiled yet."""
+    """Try to lock a kernel during the block; yields whether this process has the lock and must compile the kernel."""
     try:
         with _lock_of(name, encoder).acquire(blocking=False):
             yield not jit.is_stamped(_stamp_name(name, encoder))
@@ -146,7 +146,7 @@ def _claimed(name: str, encoder: str) -> Iterator[bool]:
 
 
 def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
-    """Start helper processes on the other cores; they end by themselves."""
+    """Start processes that compile the missing kernels on the other cores, and end after that."""
     # -P: no imports from the folder in which a client started the engine.
     command = [sys.executable, "-P", "-m", "engine.play.ahead", encoder, str(os.getpid())]
     found = [str(jit.ENGINE_FOLDER.parent), os.environ.get("PYTHONPATH", "")]
@@ -159,12 +159,13 @@ def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
 
 
 def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) -> None:
-    """Load the ``later`` kernels into this process, each once it is compiled; compile missing ones.
+    """Load the ``later`` kernels into this process; compile those that no other process compiles.
 
-    It waits here for other processes: waiting inside the compiler would block the loading of all other kernels.
+    If another process is compiling a kernel, this function waits until it is compiled: waiting inside the compiler
+    would block the loading of all other kernels.
 
     Args:
-        helpers: processes to wait for at the end.
+        helpers: helper processes; this function returns after they have ended.
     """
     for name in LATER:
         while missing(encoder, (name,)) and _is_claimed(name, encoder):
@@ -175,13 +176,13 @@ def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) 
 
 
 def _is_claimed(name: str, encoder: str) -> bool:
-    """Whether another process is compiling a kernel."""
+    """Whether another process is compiling a kernel, or has compiled it."""
     with _claimed(name, encoder) as mine:
         return not mine
 
 
 def _end_with(parent: int) -> None:
-    """End this process after its parent has ended; compiled kernels stay. Not on Windows."""
+    """Wait until the parent process has ended, then end this process, except on Windows; compiled kernels stay."""
     while os.getppid() == parent or sys.platform == "win32":
         time.sleep(POLL_S)
     os._exit(0)

@@ -1,4 +1,4 @@
-"""The network of a player and its server, and the searches for the current board size."""
+"""A player's network with its inference server, and the searches for the current board size."""
 
 import threading
 from dataclasses import replace
@@ -14,11 +14,11 @@ from engine.search.search import Search
 from weights import NetworkPath
 
 SERVER_OPTIONS = ("evaluators", "memory")
-"""Options of the server's threads and cache, fixed once it is made"""
+"""Options for the threads and the cache of the inference server, fixed once the server is made"""
 SHOWN_BY = ("seed", "random_symmetry")
-"""Options that select the symmetry of an evaluation; cached results depend on them"""
+"""Options that select the symmetry in which a position is evaluated; cached results depend on them"""
 FALLBACK_MIB = 64
-"""Memory of the fallback search's tree"""
+"""Maximum memory of the fallback search's tree"""
 
 
 class Backend:
@@ -41,7 +41,7 @@ class Backend:
         return self._server if self._parts.networks else None
 
     def tables(self) -> Tables | None:
-        """The rollout policy for ownership; None = uniform rollouts."""
+        """The rollout policy that estimates ownership; None = uniformly random rollouts."""
         return ownership_tables(self._parts)
 
     @property
@@ -50,7 +50,7 @@ class Backend:
         return self._loaded.spec.sizes if self._loaded.spec else None
 
     def fit(self, size: int) -> bool:
-        """Set the board size; a network that does not play it is not used, with a line on standard error.
+        """Set the board size; if the network does not play it, use rollouts alone, and say so on standard error.
 
         Returns:
             bool: whether a new search is needed.
@@ -98,18 +98,18 @@ class Backend:
             return self._fallback
 
     def warm_up(self, size: int) -> None:
-        """Evaluate the first board of a size before a clock runs; a failure is printed on standard error."""
+        """Warm the network up for a board size before a clock runs; a failure is printed on standard error."""
         if self.server is not None and size not in self._sizes_seen:
             self._sizes_seen.add(size)
             show_board(self.server, size)
 
     def warn_of_komi(self, komi: float) -> None:
-        """Warn once if the network evaluates for another komi than the game's."""
+        """Warn once if the network knows a single komi, and ``komi`` differs from it."""
         if self.server is not None:
             warn_of_komi(self.server.spec, komi)
 
     def forget(self) -> None:
-        """Empty the result cache."""
+        """Empty the inference server's result cache."""
         if self.server is not None:
             self.server.forget()
 
@@ -120,7 +120,7 @@ class Backend:
 
 
 def show_board(server: InferenceServer, size: int) -> None:
-    """Evaluate a network's first board of a size; a failure is printed on standard error."""
+    """Warm a network up for a board size: evaluate empty boards; a failure is printed on standard error."""
     encoder = ENCODERS[server.spec.encoder]
     try:
         server.warm_up(size, encoder.planes, encoder.globals)
@@ -129,7 +129,7 @@ def show_board(server: InferenceServer, size: int) -> None:
 
 
 def warn_of_komi(spec: NetworkSpec, komi: float) -> None:
-    """Warn once if a network evaluates for another komi than this one."""
+    """Warn once if a network knows a single komi, and ``komi`` differs from it."""
     known = ENCODERS[spec.encoder].komi
     if known is not None and known != komi:
         say_once(f"network {spec.name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game")

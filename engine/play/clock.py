@@ -3,12 +3,12 @@
 :class:`TimeSettings` describes every kind of clock: main time, then overtime in periods (Canadian: many moves a period;
 byo-yomi: one move, and several periods), or an increment after each move (Fischer). :func:`charge` subtracts a move's
 time, :func:`budget` computes the time for the next move. A client may send the time left before each move; otherwise
-:class:`Clock` keeps the account from the time of our own moves.
+:class:`Clock` computes it from the time of our own moves.
 
 A move's share of the main time follows :func:`weight`, which is largest in the middle game. ``lag_s`` is reserved for
 delays between engine and referee, or half of the time left if that is less. A move may be extended to a hard maximum,
-with the same reserve. A move that ends within its hard maximum and is delayed by at most the lag exceeds the clock by
-at most the lag; if twice the lag was left, it does not exceed it.
+with the same reserve. A move that ends within its hard maximum and is delayed by at most the lag exceeds the time left
+by at most the lag; if twice the lag was left, the move is in time.
 
 ``gtp/commands/time`` has the clients' commands, ``bench/match/clocks`` the clocks of matches between engines.
 
@@ -24,37 +24,39 @@ from engine.config import PlayOptions
 from engine.search.stoppers import SearchLimits
 
 DEFAULT_S = PlayOptions.seconds
-"""Seconds for a move without any limit"""
+"""Seconds for a move if neither a clock nor options limit it"""
 GAME_SHARE = 0.35
-"""Own moves of a game, as a share of the board's points: 126 on 19x19"""
+"""Expected number of own moves in a game, as a share of the board's points: 126 on 19x19"""
 LEAST_SHARE = 0.08
-"""Least number of own moves still expected at any time, as a share of the board's points: 29 on 19x19"""
+"""Minimum number of own moves still expected at any time, as a share of the board's points: 29 on 19x19"""
 LEAST_MOVES = 12.0
 MIDDLE_GAME = 1.0
 """Additional weight of a move at the peak of the middle game; the first and the last moves have weight 1"""
 MIDDLE = 0.25
-"""Moves of both sides at that peak, as a share of the board's points: 90 on 19x19"""
+"""Number of moves, of both sides, at the peak of :func:`weight`, as a share of the board's points: 90 on 19x19"""
 SPREAD = 0.15
-"""Width of the peak, as a share of the board's points"""
+"""Width of the peak of :func:`weight` in moves, as a share of the board's points"""
 EXTENSION = 2.0
 """Hard maximum of a move's time, as a multiple of its target"""
 BEFORE_OVERTIME = 0.5
-"""Main time for a move before overtime, besides its share, as a multiple of :func:`weight` and of overtime's grant:
-each move made in main time gives up one of overtime's. People mind moves of several periods, so this also limits,
-beyond the grant, what an extension adds to twice the share."""
+"""Overtime: main time for a move besides its share, as a multiple of :func:`weight` times the time that overtime grants
+a move; each move made in main time gives up one in overtime. An extended move gets at most twice its share, plus
+one grant, plus this time, since people mind moves of several periods."""
 KEPT_LAGS = 4.0
-"""Fischer time: the reserve on the clock after a move is one increment, which extensions use, and this number of lags.
-Without a reserve the main time is spent after some 40 moves, and each later move ends one lag before the flag falls."""
+"""Fischer time: a move leaves a reserve on the clock: one increment, which extensions use, and this number of lags.
+Without this reserve the main time is spent after some 40 moves, and later moves each end one lag before the flag
+falls."""
 SAVED = 0.3
-"""Largest share of its increment that a move saves to restore the reserve"""
+"""Fischer time: largest share of its increment that a move leaves unused to restore the reserve"""
 EXTRA = 0.5
-"""Largest share of the increment for an extension, besides another share of the main time"""
+"""Fischer time: largest share of the increment that an extension adds, besides another share of the main time"""
 DELAY = 0.08
-"""Absolute time: time of a move that is played at once, in lags: 40 ms on a busy machine"""
+"""Absolute time: time that a move played at once takes on a busy machine, as a multiple of the lag: 40 ms of 0.5 s"""
 AT_ONCE_SHARE = 0.75
-"""Number of such moves in reserve, as a share of the board's points, so that very long games are not lost on time"""
+"""Absolute time: number of moves played at once for which time is reserved, as a share of the board's points, so that
+very long games are not lost on time"""
 MOST_RESERVE = 0.2
-"""Upper limit of that reserve, as a share of the whole time"""
+"""Absolute time: upper limit of the reserve for moves played at once, as a share of the main time"""
 
 
 def moves_left(n_moves: int, area: int) -> float:
@@ -63,32 +65,35 @@ def moves_left(n_moves: int, area: int) -> float:
 
 
 def weight(n_moves: int, area: int) -> float:
-    """Weight of a move's thinking time by the number of moves before it: 1 at the ends of a game, more between."""
+    """Weight of a move's thinking time by the number of moves before it: about 1 early and late, more between."""
     return 1.0 + MIDDLE_GAME * math.exp(-(((n_moves / area - MIDDLE) / SPREAD) ** 2))
 
 
 @cache
 def main_share(n_moves: int, area: int) -> float:
-    """Share of the main time for the next move: its weight among all moves still expected."""
+    """Share of the main time for the next move: its weight divided by that of all own moves still expected."""
     ahead = [weight(n_moves + 2 * k, area) for k in range(math.ceil(moves_left(n_moves, area)))]
     return ahead[0] / sum(ahead)
 
 
 @dataclass(frozen=True)
 class TimeSettings:
-    """Time settings in seconds; all zero = no clock. The functions below make them."""
+    """Settings of a clock, in seconds; all zero = no clock.
+
+    Made by :func:`absolute`, :func:`canadian`, :func:`byoyomi` and :func:`fischer`.
+    """
 
     main_s: float = 0.0
     period_s: float = 0.0
     """length of an overtime period; 0 = none"""
     stones: int = 0
-    """moves to play in a period, which is then reset"""
+    """moves to play in a period, after which the period begins anew"""
     periods: int = 0
-    """number of periods; the flag falls with the last"""
+    """number of periods; the flag falls at the end of the last one"""
     increment_s: float = 0.0
     """added to the main time after each move"""
     limit_s: float = 0.0
-    """upper limit of the main time with increments; 0 = none"""
+    """upper limit of the time on the clock after an increment; 0 = none"""
     move_s: float = 0.0
     """upper limit of one move's time; 0 = none"""
 
@@ -99,7 +104,7 @@ class TimeSettings:
 
     @property
     def grant_s(self) -> float:
-        """Time granted to every move by overtime or increment."""
+        """Seconds that overtime or increment grants each move."""
         return self.period_s / self.stones if self.period_s > 0 else self.increment_s
 
     def begin(self) -> "TimeLeft":
@@ -115,12 +120,12 @@ NO_CLOCK = TimeSettings()
 
 
 def absolute(main_s: float) -> TimeSettings:
-    """Absolute time: one main time for all moves. Negative values count as zero, here and below."""
+    """Absolute time: one main time for all moves; a negative one counts as zero."""
     return TimeSettings(max(0.0, main_s))
 
 
 def canadian(main_s: float, period_s: float, stones: int) -> TimeSettings:
-    """Main time, then a number of stones in each period; a period without stones means no clock at all (GTP 2, 4.2)."""
+    """Main time, then ``stones`` moves in each period; a period for 0 stones means no clock at all (GTP 2, 4.2)."""
     if period_s <= 0:
         return absolute(main_s)
     return TimeSettings(max(0.0, main_s), period_s, stones, 1) if stones > 0 else NO_CLOCK
@@ -134,14 +139,14 @@ def byoyomi(main_s: float, period_s: float, periods: int) -> TimeSettings:
 
 
 def fischer(main_s: float, increment_s: float, limit_s: float = 0.0, move_s: float = 0.0) -> TimeSettings:
-    """Main time with an increment after each move, optionally with an upper limit, and a limit for each move."""
+    """Main time with an increment after each move; optional upper limits of the time on the clock and of each move."""
     limit_s = max(limit_s, main_s) if limit_s > 0 else 0.0
     return TimeSettings(max(0.0, main_s), increment_s=max(0.0, increment_s), limit_s=limit_s, move_s=max(0.0, move_s))
 
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """One colour's clock."""
+    """The time left on one colour's clock."""
 
     seconds: float
     """left in the main time, or in this overtime period"""
@@ -156,18 +161,19 @@ class Budget:
     """The time for one move, in seconds."""
 
     soft_s: float
-    """the target"""
+    """the target, at which a search ends unless it is extended"""
     hard_s: float
-    """the maximum, for a move whose choice is open"""
+    """the maximum, for a search extended because its choice is open"""
     is_kept: bool = True
-    """unused time is left for later moves"""
+    """whether unused time stays on the clock for later moves"""
 
 
 def charge(settings: TimeSettings, left: TimeLeft, seconds: float) -> tuple[TimeLeft, float]:
-    """A clock after a move that took ``seconds``.
+    """Subtract a move that took ``seconds`` from a clock.
 
     Returns:
-        The clock, and the seconds by which the move exceeded it; 0 = in time.
+        The time left after the move, and the seconds by which the move exceeded the time left before it
+        or the limit of a move; 0 = in time.
     """
     rest, stones, periods = left.seconds - seconds, left.stones, left.periods
     if rest < 0 and stones == 0 and settings.period_s > 0:
@@ -197,8 +203,8 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
 
     Args:
         n_moves: moves of both sides so far.
-        area: points of the board.
-        lag_s: reserve for delays.
+        area: number of points of the board.
+        lag_s: seconds reserved for delays between engine and referee.
     """
 
     def keep_back(seconds: float) -> float:
@@ -238,7 +244,7 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
 
 
 def move_limits(options: PlayOptions, budget: Budget | None) -> SearchLimits:
-    """The search limits of the next move, by options and the clock's budget."""
+    """The search limits of the next move, by the options and the clock's budget; ``budget`` None = no clock."""
     if options.policy_only and budget is None:
         return SearchLimits(visits=1)
     if budget is not None:
@@ -259,12 +265,12 @@ class Clock:
         self._left: dict[int, TimeLeft] = {}
 
     def configure(self, settings: TimeSettings) -> None:
-        """Set the clock for both colours."""
+        """Set the time settings for both colours, and reset their clocks."""
         self._settings, self._is_set = settings, True
         self.begin_game()
 
     def begin_game(self) -> None:
-        """Reset both colours' clocks."""
+        """Reset both colours' clocks to the start of a game."""
         self._left = {}
 
     def set_left(self, color: int, seconds: float, stones: int) -> None:
@@ -272,7 +278,8 @@ class Clock:
 
         Args:
             seconds: left in the main time, or in the overtime period if ``stones`` > 0; negative counts as zero.
-            stones: moves left in the period; with byo-yomi, one move a period, the periods left; 0 = main time.
+            stones: moves left in the period; with byo-yomi, where a period is for one move, periods left; 0 = in main
+                time.
         """
         settings, seconds, stones = self._settings, max(0.0, seconds), max(0, stones)
         if settings.is_limited and settings.period_s <= 0:

@@ -1,8 +1,8 @@
 """A game session without numpy, Numba and kernels, for the first commands of a client.
 
-Importing Numba takes a second, compiling the kernels of a board seconds, on a busy machine a minute; some clients drop
-an engine that does not answer ``boardsize`` or ``play`` in that time. :func:`engine.play.game_session.begun` continues
-the game with kernels.
+Importing Numba takes a second, compiling the board's kernels several seconds, on a busy machine a minute; some clients
+drop an engine that does not answer ``boardsize`` or ``play`` in that time. :func:`engine.play.game_session.begun`
+continues the game with kernels.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from engine.play.clock import Clock
 
 
 def nearest_size(size: int, sizes: tuple[int, int] | None) -> int:
-    """The board size nearest to ``size`` from smallest to largest; None = all sizes are accepted."""
+    """The board size nearest to ``size`` between the two ``sizes``; None = all sizes are accepted."""
     return size if sizes is None else min(max(size, sizes[0]), sizes[1])
 
 
@@ -37,7 +37,7 @@ def check_size(size: int, sizes: tuple[int, int] | None) -> None:
 
 
 class EarlyGame:
-    """A game without kernels; its attributes and methods mean the same as those of :class:`engine.go.game.Game`."""
+    """A game that needs no kernels; attributes and methods mean the same as in :class:`engine.go.game.Game`."""
 
     def __init__(self, size: int, rules: Rules, komi: float) -> None:
         self.rules = rules
@@ -49,7 +49,7 @@ class EarlyGame:
         self.komi = twice_komi(komi) / 2
 
     def set_up(self, black: Iterable[int], white: Iterable[int], to_move: int) -> None:
-        """As :meth:`engine.go.game.Game.setup_stones`."""
+        """Start the game from a position, as :meth:`engine.go.game.Game.setup_stones` does."""
         stones = [(point, BLACK) for point in black] + [(point, WHITE) for point in white]
         if len({point for point, _ in stones}) < len(stones):
             raise ValueError("setup: a point is named twice")
@@ -78,7 +78,7 @@ class EarlyGame:
         return list(self._moves)
 
     def play(self, color: int, point: int) -> None:
-        """As :meth:`engine.go.game.Game.play`, which checks neither ko nor suicide of several stones."""
+        """Play a move; ko and suicide of several stones are legal here, as in :meth:`engine.go.game.Game.play`."""
         if point != PASS:
             row, column = self._place(point)
             around = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
@@ -93,7 +93,7 @@ class EarlyGame:
         self._moves.append((color, point))
 
     def undo(self) -> None:
-        """As :meth:`engine.go.game.Game.undo`."""
+        """Take the last move back, as :meth:`engine.go.game.Game.undo` does."""
         if not self._moves:
             raise ValueError("cannot undo")
         self._moves.pop()
@@ -103,7 +103,7 @@ class EarlyGame:
                 self._board.play(*self._place(point), "bw"[color - BLACK])
 
     def handicap(self, points: Sequence[int]) -> None:
-        """Start the game with valid handicap stones."""
+        """Place Black's handicap stones, whose points were checked before, on the empty board."""
         if self._moves or not self._board.is_empty():
             raise ValueError("board not empty")
         self.set_up(points, (), WHITE)
@@ -119,7 +119,7 @@ class EarlyGame:
 
 
 class EarlySession:
-    """A game and its clock without kernels.
+    """A game and its clock that need no kernels.
 
     Methods have the effects and error messages of :class:`engine.play.game_session.GameSession`. Threads: one caller.
     """

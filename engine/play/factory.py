@@ -1,4 +1,4 @@
-"""From options and files to the parts of a search: networks, encoder, patterns, server."""
+"""Makes the parts of a search from options and files: networks, encoder, pattern policies, inference server."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ class Parts(NamedTuple):
     networks: list[Network]
     """the network on each of its devices; empty = rollouts alone"""
     reload: Loader | None
-    """loads the network on a device again"""
+    """loads the network on a device again; None without a network"""
     encoder: Encoder | None
     patterns: Patterns | None
 
@@ -45,7 +45,7 @@ def load_parts(options: SearchOptions, network: NetworkPath | None, device: str,
     Args:
         network: a file, or files of AlphaGo's policy and value network; None = rollouts alone. Without a value head,
             values are rollouts'; without a policy head, priors are the tree policy's.
-        load: loads it on a device; None = :func:`engine.nets.on_device.load_network`.
+        load: loads a network on a device; None = :func:`engine.nets.on_device.load_network`.
     Raises:
         ValueError: network or device cannot be used, or the options take too much memory; one clear line.
     """
@@ -64,7 +64,7 @@ def load_parts(options: SearchOptions, network: NetworkPath | None, device: str,
 
 
 def parts_with(parts: Parts, options: SearchOptions) -> Parts:
-    """The same network with other options; the same object if the options have the same effect.
+    """Parts of the same network with other options; ``parts`` itself if the options have the same effect.
 
     Raises:
         ValueError: the network does not allow the options, or they take too much memory; one line.
@@ -77,12 +77,12 @@ def parts_with(parts: Parts, options: SearchOptions) -> Parts:
 
 
 def without_network(parts: Parts) -> Parts:
-    """Rollouts alone, with the same options."""
+    """The parts without their network, for a search by rollouts with the same options."""
     return Parts(parts.options, [], None, None, _patterns(parts.options, None))
 
 
 def fitting(parts: Parts, size: int) -> Parts:
-    """The parts, or rollouts alone if their network does not play a board size; a line on standard error says so."""
+    """The parts for a board size: without a network that does not play it; a line on standard error says so."""
     if parts.spec is None or parts.spec.plays(size):
         return parts
     say_once(f"{parts.spec.said}: {size}x{size} is played without it, on rollouts and learnt patterns")
@@ -92,7 +92,7 @@ def fitting(parts: Parts, size: int) -> Parts:
 def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
     """The search options of a player: with ``policy_only`` the policy is averaged over all symmetries.
 
-    Wide root noise is removed: it is an argument of each analysis, so that changing it keeps the tree.
+    ``wide_root_noise`` becomes 0: each analysis gets it as an argument instead, so a change of it keeps the tree.
     """
     search = replace(search, wide_root_noise=0.0)
     if not play.policy_only:
@@ -101,7 +101,7 @@ def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
 
 
 def _forced(options: SearchOptions, spec: NetworkSpec | None) -> SearchOptions:
-    """The options with ``rollout_weight`` 1 if the network has no value head."""
+    """The options, with ``rollout_weight`` 1 if there is a network without a value head."""
     return options if spec is None or "value" in spec.heads else replace(options, rollout_weight=1.0)
 
 
@@ -109,7 +109,7 @@ def new_server(parts: Parts, shared: bool = False) -> InferenceServer | None:
     """The inference server for the options; None without a network.
 
     Args:
-        shared: several searches use it at once; their requests are merged.
+        shared: whether several searches use the server at once; their requests are merged.
     """
     if not parts.networks:
         return None
@@ -127,7 +127,7 @@ def patterns_of(options: SearchOptions) -> Patterns:
 
 
 def tables_of(options: SearchOptions) -> Tables:
-    """The rollout policy of :func:`patterns_of` alone; reading it takes half a second."""
+    """The rollout policy of :func:`patterns_of`, without the tree policy; reading it takes half a second."""
     return load_rollout(find_pattern_pair(options.patterns)[0])
 
 
@@ -137,17 +137,17 @@ def shipped_patterns() -> Patterns:
 
 
 def shipped_tables() -> Tables:
-    """The rollout policy of :func:`shipped_patterns`."""
+    """The rollout policy of :func:`shipped_patterns`, without the tree policy."""
     return load_rollout(find_pattern_pair(SHIPPED_PATTERNS)[0])
 
 
 def ownership_tables(parts: Parts) -> Tables | None:
-    """The rollout policy that estimates ownership in finished games; None = uniform rollouts."""
+    """The rollout policy that estimates ownership at a game's end; None = uniformly random rollouts."""
     return None if parts.options.uniform_rollouts else tables_of(parts.options)
 
 
 def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:
-    """The pattern policies, if the search uses them; loading them takes half a second."""
+    """The pattern policies; None if the search does not use them. Loading them takes half a second."""
     wanted = spec is None or "policy" not in spec.heads or options.rollout_weight > 0.0 or options.placeholder_priors
     if spec is not None and "policy" not in spec.heads and options.uniform_rollouts:
         raise ValueError(f"network {spec.name} has no policy: it cannot play without learnt patterns")

@@ -2,7 +2,7 @@
 
 A :class:`GameSession` needs neither network nor search, so it answers while they load; an
 :class:`engine.play.early.EarlySession` answers before the board's kernels are compiled. A
-:class:`engine.play.player.Player` is a session that also chooses moves; it takes over the game.
+:class:`engine.play.player.Player` is a session that also chooses moves; it takes over such a session's game.
 """
 
 from collections.abc import Iterable
@@ -18,25 +18,25 @@ from engine.play.clock import Clock
 from engine.play.early import EarlySession, check_size, nearest_size
 
 RESIGN = -1
-"""In place of a point: the player resigns."""
+"""Returned in place of a point: the player resigns."""
 
 
 class Purpose(Enum):
-    """The use of a generated move."""
+    """What :meth:`engine.play.player.Player.genmove` does with the move that it chooses."""
 
     PLAY = auto()
-    """play it and charge the clock; may resign"""
+    """play the move and charge the clock; may resign"""
     CLEAN_UP = auto()
-    """play it and charge the clock; the players disagreed about dead stones, so the opponent's are captured before a
-    pass, whatever the rules; never resigns"""
+    """play the move and charge the clock; never resigns. The players disagreed about dead stones, so the opponent's
+    dead stones are captured before a pass, whatever the rules"""
     PROPOSE = auto()
-    """return it, for the client to play next; may resign, unless the search was interrupted"""
+    """only return the move, which the client is to play next; may resign, unless the search was interrupted"""
     ANSWER = auto()
-    """return it alone; never resigns"""
+    """only return the move, for information; never resigns"""
 
     @property
     def plays(self) -> bool:
-        """Whether the move is played at once."""
+        """Whether ``genmove`` plays the move itself."""
         return self in (Purpose.PLAY, Purpose.CLEAN_UP)
 
 
@@ -47,7 +47,7 @@ class GameSession:
         self, size: int = 19, rules: str = DEFAULT_RULES, komi: float = DEFAULT_KOMI, lag_s: float = 0.0,
         sizes: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
-        """An empty board.
+        """Start with an empty board.
 
         Args:
             size: first board size, or the nearest accepted one.
@@ -62,10 +62,10 @@ class GameSession:
         self.clock = Clock(lag_s)
 
     def _before_change(self) -> None:
-        """Called before the game changes."""
+        """Called before each change of the game; subclasses override it."""
 
     def _begin(self) -> None:
-        """Called after the start of another game."""
+        """Called after the start of another game: reset the clock."""
         self.clock.begin_game()
 
     def new_game(self, size: int) -> None:
@@ -138,17 +138,17 @@ class GameSession:
         self._begin()
 
     def fixed_handicap(self, count: int) -> list[int]:
-        """Place handicap stones; see :meth:`engine.go.game.Game.fixed_handicap`."""
+        """Place ``count`` handicap stones on the fixed points; see :meth:`engine.go.game.Game.fixed_handicap`."""
         self._before_change()
         return self.game.fixed_handicap(count)
 
     def place_free_handicap(self, count: int) -> list[int]:
-        """Place handicap stones; see :meth:`engine.go.game.Game.place_free_handicap`."""
+        """Place handicap stones on points of our choice; see :meth:`engine.go.game.Game.place_free_handicap`."""
         self._before_change()
         return self.game.place_free_handicap(count)
 
     def set_free_handicap(self, points: Iterable[int]) -> None:
-        """Place handicap stones; see :meth:`engine.go.game.Game.set_free_handicap`."""
+        """Place handicap stones on the client's points; see :meth:`engine.go.game.Game.set_free_handicap`."""
         self._before_change()
         self.game.set_free_handicap(points)
 
@@ -159,7 +159,7 @@ class GameSession:
 
 
 def begun(early: EarlySession) -> GameSession:
-    """The session that continues an early session's game: its clock, stones, moves and rules."""
+    """A session with kernels that continues an early session's game: stones, moves, rules, komi and clock."""
     session, record = GameSession(early.game.size, sizes=early.sizes), early.game
     session.clock = early.clock
     session.game = Game(record.size, record.rules, record.komi)

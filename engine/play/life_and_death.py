@@ -1,11 +1,11 @@
 """Estimates of a game's end: ownership, dead stones, and points still worth a move.
 
 Ownership combines four sources. Rollouts by the learnt policy read fights and need no network; the network recognises
-shapes of life and death. Their log-odds are added, so that the more certain one dominates. Two proofs override both:
-groups with a single eye that cannot be saved, which both misread, and Benson's theorem. A point is *open* if its
-ownership is doubtful (a dame, an unsettled group, a seki) or differs from the count with dead stones removed (an open
-border), or if its chain is in atari. A position without open points is *settled*. ``bench/strength/endings`` measures
-the accuracy.
+shapes of life and death. Their log-odds are added, so that the more certain one dominates. Two rules override rollouts
+and network: Benson's theorem proves chains alive; and a group whose single eye cannot become two, which rollouts and
+network misread, is dead (:mod:`engine.go.one_eye`). A point is *open* if its ownership is doubtful (a dame, an
+unsettled group, a seki) or differs from the count with dead stones removed (an open border), or if its chain is in
+atari. A position without open points is *settled*. ``bench/strength/endings`` measures the accuracy.
 """
 
 import math
@@ -28,51 +28,53 @@ from engine.rollout.policy import Tables
 
 ROLLOUTS = 256
 NETWORK_WEIGHT = 0.5
-"""Weight of the network's log-odds; rollouts have weight 1 (docs/lab/2026-11-23-whole-groups.md)"""
+"""Weight of the log-odds of the network's ownership; those of rollouts have weight 1. Source:
+docs/lab/2026-11-23-whole-groups.md"""
 MOST_CERTAIN = 0.96
-"""Ownership is clamped to this in log-odds: neither source is more reliable than 1 in 50."""
+"""Ownership is clamped to plus or minus this before log-odds are taken: each source errs in at least 1 of 50."""
 UNIFORM_NETWORK_SHARE = 0.5
-"""Weight of the network's ownership in the mean with that of uniformly random rollouts, which are less accurate"""
+"""Weight of the network's ownership in its mean with that by uniformly random rollouts, which are less accurate than
+the rollout policy's"""
 SURE = 0.5
-"""Least certainty with which the counted owner of a point must own it; otherwise the point is open"""
+"""A point is open if its ownership, from the view of the colour to which the area count gives it, is below this."""
 WALLED = 0.9
 """A neutral point with at least this ownership belongs to territory that is not yet closed; otherwise it is a dame."""
 DEAD = 0.1
-"""A chain is dead if its mean ownership is the opponent's by at least this."""
+"""A chain is dead if its mean ownership, from the opponent's view, is more than this."""
 UNIFORM_DEAD = 0.35
 """``DEAD`` for uniformly random rollouts, which break sekis by playing into them"""
 SEKI_DEAD = 0.5
-"""``DEAD`` for a chain that is in seki on the current board: rollouts break many sekis that no player would"""
+"""``DEAD`` for a chain that is in seki on the current board: rollouts break many sekis that no player would break"""
 SEED = 20260801
 STATUSES = ("alive", "dead", "seki")
 
 
 class EndEstimate(NamedTuple):
-    """The outcome of a position if play ended now."""
+    """An estimate of a position's ownership, dead stones and score if play ended now."""
 
     ownership_black: np.ndarray
     """float32[N*N] in policy order: 1 = Black's, -1 = White's"""
     dead: list[int]
     """points of the dead stones of both colours"""
     n_open: int
-    """number of open points: owner doubtful, or territory not closed"""
+    """number of open points: owner doubtful, territory not closed, or in atari"""
     n_dame: int
     """number of open points that are dame: empty, reached by both colours, owned by neither with certainty"""
     lead_black: float
-    """by the rules in force, dead stones removed"""
+    """Black's lead in points by the rules in force, dead stones removed"""
     strict_lead_black: float
-    """by the rules in force, all stones alive"""
+    """Black's lead in points by the rules in force, all stones alive"""
 
     @property
     def is_settled(self) -> bool:
         return self.n_open == 0
 
     def lead(self, color: int) -> float:
-        """A colour's lead, dead stones removed."""
+        """A colour's lead in points, dead stones removed."""
         return self.lead_black if color == BLACK else -self.lead_black
 
     def strict_lead(self, color: int) -> float:
-        """A colour's lead, all stones alive."""
+        """A colour's lead in points, all stones alive."""
         return self.strict_lead_black if color == BLACK else -self.strict_lead_black
 
     def surely_won(self, color: int) -> bool:
@@ -98,9 +100,9 @@ def estimate_end(
     Args:
         position: only read.
         network_ownership: float32[N*N], 1 = Black's; None without an ownership head.
-        tables: the rollout policy's; None = uniformly random rollouts.
+        tables: those of the rollout policy; None = uniformly random rollouts.
         deadline_s: ``time.perf_counter`` after which no more rollouts are played.
-        rollouts: the board's :func:`rolled_ownership`; None = it is computed here.
+        rollouts: :func:`rolled_ownership` of the board, only read; None = it is computed here.
     """
     board = position.board
     certainty = DEAD if tables else UNIFORM_DEAD
@@ -121,7 +123,7 @@ def end_by_owners(position: Position, ownership_black: np.ndarray, certainty: fl
     Args:
         position: only read.
         ownership_black: float32[N*N] in policy order, 1 = Black's; only read.
-        certainty: a chain is dead if its mean ownership is the opponent's by more than this.
+        certainty: a chain is dead if its mean ownership, from the opponent's view, is more than this.
     """
     dead = _dead_points(position.board, ownership_black, certainty)
     cleared = remove_dead(position, dead)
@@ -146,8 +148,8 @@ def end_by_owners(position: Position, ownership_black: np.ndarray, certainty: fl
 def rolled_ownership(board: Board, tables: Tables | None, deadline_s: float = math.inf) -> np.ndarray:
     """Ownership by rollouts, float32[N*N], 1 = Black's; it takes nearly all the time of an estimate.
 
-    It does not depend on the board's orientation: rollouts are played on the canonical one. On a symmetric board it is
-    the mean over the board's own symmetries.
+    The result does not depend on the board's orientation: rollouts are played in the canonical orientation. On a
+    symmetric board the result is the mean over the board's symmetries.
     """
     canonical, symmetries = canonical_board(board)
     ownership = rollout_ownership(canonical, tables, ROLLOUTS, SEED, deadline_s)
@@ -163,7 +165,10 @@ def _half_log_odds(ownership: np.ndarray) -> np.ndarray:
 
 
 def _dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> list[int]:
-    """Points of dead chains: their mean ownership is the opponent's by at least ``certainty``."""
+    """Points of dead chains, whose mean ownership, from the opponent's view, is more than ``certainty``.
+
+    For stable chains in seki the limit is ``SEKI_DEAD``.
+    """
     dead = dead_points(board, ownership_black, certainty)
     if not dead:
         return dead
@@ -174,7 +179,7 @@ def _dead_points(board: Board, ownership_black: np.ndarray, certainty: float) ->
 
 
 def _stable(board: Board, points: set[int]) -> set[int]:
-    """The points whose chains neither are in atari nor touch a chain in atari: neither side gains by moving."""
+    """Those of ``points`` whose chains are not in atari and touch no chain in atari: neither side gains by moving."""
     stride = int(board.meta[META_STRIDE])
     in_atari = (board.head > 0) & (board.libs[board.head] == 1)
     steps = (0, -stride, -1, 1, stride)
@@ -183,7 +188,7 @@ def _stable(board: Board, points: set[int]) -> set[int]:
 
 
 def _in_atari(board: Board) -> NDArray[np.bool_]:
-    """bool[N*N]: chains in atari, and their last liberties."""
+    """bool[N*N] in policy order: True on chains in atari and on the last liberties of these chains."""
     size = int(board.meta[META_SIZE])
     points = on_board_points(size)
     heads = board.head[points]

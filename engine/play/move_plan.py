@@ -33,25 +33,27 @@ from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
 from engine.search.report import Report
 
 HOPELESS = -0.9
-"""The side behind ends an open game if its search values every other move below this."""
+"""The side behind passes to end an open game if its search values all other moves below this."""
 LONGEST_GAME = 2.0
-"""Moves, as a share of the board's points, after which the side behind ends an open game"""
+"""Number of moves, as a share of the board's points, after which the side behind passes to end an open game"""
 WORSE = 0.1
-"""Difference in value by which playing on must be worse than ending the game, and a capture worse than the best move;
-smaller differences are within the search's error"""
+"""Difference in value by which playing on must be worse than ending the game, or a capture worse than the best move,
+to be rejected; smaller differences are within the search's error"""
 FEW_ROLLOUTS = 8
-"""Draws added to the values of a search by rollouts alone, before a game is given up"""
+"""Number of draws that :func:`shrunk_value` adds to rollouts, so that a few lost ones do not end a game"""
 COSTLY = 1.5
-"""Points that a move may cost before passing is better: more than one stone in one's own territory"""
+"""A pass is better than a move that costs more points than this; a stone in one's own territory costs one"""
 CAPTURE_SHARE = 0.5
-"""Share of a move's time and visits for the search with which a capture is compared"""
+"""Share of a move's time and visits for the search of all moves, before the search of captures alone"""
 SETTLED_A_MOVE = 24
-"""Open points that one move may settle: the next estimate waits until all could be settled. In 14 games of 9-dans on
-19x19, 270 points are open at move 105, and each move settles one or two until the last borders close."""
+"""Maximum number of open points that one move may settle: the next estimate waits until all could be settled. In 14
+games of 9-dans on 19x19, 270 points are open at move 105, and each move settles one or two until the last borders
+close."""
 LOST = -0.5
-"""A settled game is lost if the search's value is below this."""
+"""A settled game is given up if its value is below this; see ``SETTLED_VISITS``."""
 SETTLED_VISITS = 32
-"""Visits with which the estimate "settled, and lost" enters the value: a search of a few visits is too noisy."""
+"""Weight, in visits, of the value -1 in its mean with the search's value, if the estimate is that the game is settled
+and lost: a search of a few visits alone is too noisy."""
 
 
 def shrunk_value(value: float, report: Report) -> float:
@@ -64,7 +66,7 @@ def is_endgame(position: Position, cleanup: bool, can_wait: bool) -> bool:
 
     Args:
         cleanup: as for :class:`MovePlan`.
-        can_wait: no estimate is needed before the first pass.
+        can_wait: whether a move before the first pass can do without an estimate.
     """
     return cleanup or position.meta[META_PASSES] > 0 or (is_near_end(position) and not can_wait)
 
@@ -72,7 +74,7 @@ def is_endgame(position: Position, cleanup: bool, can_wait: bool) -> bool:
 def unsearched_move(game: Game, color: int, moves: MoveFilter) -> int:
     """A pass or, if the filter excludes it, the first allowed legal point.
 
-    No search plays a fill of an own eye, which can be the only move that a filter allows.
+    Searches never fill an eye of their own colour, which can be the only move that a filter allows.
     """
     if moves.allows(color, PASS):
         return PASS
@@ -82,7 +84,7 @@ def unsearched_move(game: Game, color: int, moves: MoveFilter) -> int:
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """One search of a plan."""
+    """One search of a :class:`MovePlan`: the moves that it considers, and its part of the limits."""
 
     moves: MoveFilter
     part: Part = WHOLE
@@ -91,14 +93,14 @@ class PlannedSearch:
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome of a plan."""
+    """The outcome of a :class:`MovePlan`: a move of a search, or a pass."""
 
     report: Report | None
-    """the search whose move is played; None if no search was needed"""
+    """report of the search that chose the move; None if no search was needed"""
     passes: bool
-    """a pass is better than that move"""
+    """whether to pass instead of playing the report's move"""
     value_stm: float
-    """value for the side to move, -1 to 1: the search's, or that of ending the game if it is larger"""
+    """value for the side to move, -1 to 1: the search's; if the game is ended, at least that of ending it"""
 
 
 class MovePlan:
@@ -116,10 +118,11 @@ class MovePlan:
         """Plan a move.
 
         Args:
-            position: the game's, with the colour to move.
-            estimate: of the position's end, if :func:`is_endgame` needs it.
+            position: the game's position, with the player's colour to move.
+            estimate: of the position's end; None if :func:`is_endgame` needs none.
             moves: the caller's filter; if it excludes the pass, another move is played while one is legal.
-            cleanup: the players disagreed about dead stones: capture the opponent's before a pass, whatever the rules.
+            cleanup: the players disagreed about dead stones: capture the opponent's dead stones before a pass, whatever
+                the rules.
         """
         self._game, self._position, self._estimate, self._backend = game, position, estimate, backend
         self._color = int(position.meta[META_TO_MOVE])
@@ -129,7 +132,7 @@ class MovePlan:
         """to be run in this order; empty = pass at once"""
 
     def _searches(self) -> tuple[PlannedSearch, ...]:
-        """The searches, without the caller's filter."""
+        """The plan's searches, before the caller's filter is applied to them."""
         position, estimate, no_pass = self._position, self._estimate, without(self._color, [PASS])
         if self._may_pass and estimate is not None and is_finished(position, estimate):
             return ()
@@ -141,7 +144,7 @@ class MovePlan:
         return (PlannedSearch(EVERY_MOVE if self._pass_is_searched else no_pass),)
 
     def decide(self, reports: Sequence[Report], deadline_s: float = math.inf) -> Decision:
-        """The outcome of the plan's searches.
+        """Decide from the reports of the plan's searches.
 
         Args:
             reports: one for each search, in their order.
@@ -161,7 +164,7 @@ class MovePlan:
         return self._decision(report, passes=not report.moves or is_given_up)
 
     def _decision(self, report: Report, passes: bool) -> Decision:
-        """A decision after a search."""
+        """Decide for the report's move or, if ``passes``, for a pass, and compute the value of this choice."""
         value = shrunk_value(report.value_stm, report)
         ends = passes or report.moves[0].point == PASS
         if ends and self._estimate is not None:
@@ -169,7 +172,7 @@ class MovePlan:
         return Decision(report, passes, value)
 
     def _capture_targets(self, cleanup: bool) -> list[int] | None:
-        """Moves that lead to the capture of dead stones which must be captured before a pass; else None."""
+        """Moves towards the capture of dead stones that must be captured before a pass; None = none must be."""
         estimate, board = self._estimate, self._position.board
         if estimate is None:
             return None
@@ -179,14 +182,21 @@ class MovePlan:
         return None
 
     def _better(self, free: Report, capture: Report) -> Report:
-        """The report of the search for a capture, unless a capture costs the game, as in a seki: then the free one."""
+        """Choose between the reports of a search of all moves (``free``) and of a search of captures alone.
+
+        The choice is ``capture``, unless its value is clearly lower, as in a seki.
+        """
         if not (capture.moves and free.moves):
             return free if free.moves else capture
         doubt = 0.0 if free.has_values and capture.has_values else 2.0 / math.sqrt(min(capture.visits, free.visits))
         return free if capture.value_stm < free.value_stm - WORSE - doubt else capture
 
     def _ending_is_better(self, report: Report, deadline_s: float) -> bool:
-        """Whether to end an unsettled game: playing on would lose it, or cost points by the same estimate."""
+        """Whether to end an unsettled game by a pass.
+
+        The reasons are: playing on is worse by the search, the side behind has no hope, or the best move costs points,
+        by estimates before and after it.
+        """
         color, game, estimate = self._color, self._game, self._estimate
         if not report.moves or estimate is None:
             return not report.moves
@@ -216,7 +226,7 @@ def is_finished(position: Position, estimate: EndEstimate) -> bool:
 
 
 def must_capture(position: Position, estimate: EndEstimate) -> bool:
-    """Whether uncaptured dead stones of the opponent's cost the side to move a win or a draw."""
+    """Whether the opponent's dead stones cost the side to move a win or a draw unless they are captured."""
     color = int(position.meta[META_TO_MOVE])
     return is_strict(position) and bool(np.sign(estimate.lead(color)) > np.sign(estimate.strict_lead(color)))
 
@@ -224,7 +234,7 @@ def must_capture(position: Position, estimate: EndEstimate) -> bool:
 def knows_passing(position: Position) -> bool:
     """Whether the search scores a pass as a referee would.
 
-    It does while a pass does not end the game, and under strict area rules, which count all stones as alive. Under
+    It does before the first pass, and under strict area rules, which count all stones as alive. Under
     territory rules rollouts estimate dead stones, which is accurate enough once the board has filled.
     """
     if position.meta[META_PASSES] == 0:
@@ -245,13 +255,13 @@ def is_lost(position: Position, estimate: EndEstimate | None, report: Report) ->
 
 
 def captures(game: Game, estimate: EndEstimate, color: int) -> list[int]:
-    """Legal moves that lead to the capture of the opponent's dead stones."""
+    """Legal moves beside the opponent's dead stones, which lead to their capture."""
     points = points_that_capture(game.position.board, estimate.dead, color)
     return [point for point in points if game.is_legal(color, point)]
 
 
 RESIGN_AFTER = 0.2
-"""Moves before which no side resigns, as a share of the board's points: 72 on 19x19"""
+"""Number of moves before which no side resigns, as a share of the board's points: 72 on 19x19"""
 RESIGN_AFTER_A_STONE = 0.1
 """Addition to ``RESIGN_AFTER`` for each handicap stone that the player has given, up to ``RESIGN_LATEST`` in all"""
 RESIGN_LATEST = 0.6
@@ -260,20 +270,21 @@ RESIGN_LATEST = 0.6
 class Resignation:
     """Resigns after a number of consecutive hopeless moves of a colour, but not in the opening.
 
-    Moves are recognised by their positions, since clients replay a game, some before each move. Threads: one caller.
+    Consecutive moves are recognised by their positions, since some clients replay the game before each move. Threads:
+    one caller.
     """
 
     def __init__(self) -> None:
         self._latest: dict[int, tuple[int, int, int, int]] = {}
-        """by colour: consecutive hopeless moves, including and without the latest move; number of moves played before
-        that move, and the superko key of its position"""
+        """by colour: number of consecutive hopeless moves with the latest move, and without it; number of moves played
+        before the latest move, and superko key of the position before it"""
 
     def is_due(self, game: Game, color: int, value_stm: float, options: PlayOptions) -> bool:
         """Record the value of a colour's next move; returns whether the colour should resign instead.
 
         Args:
             value_stm: -1 to 1 for the colour.
-            options: ``resign_below`` and ``resign_count``.
+            options: only ``resign_below`` and ``resign_count`` are used.
         """
         count, before, n_moves, key = self._latest.get(color, (0, 0, 0, 0))
         if n_moves > game.n_moves or int(game.position.hashes[n_moves]) != key:

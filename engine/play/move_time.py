@@ -18,16 +18,16 @@ RUSHED_S = 0.15
 AT_ONCE_S = 0.01
 """With less time than this, a search ends after one visit: the policy's first choice, or the best of a kept tree."""
 NETWORK_SHARE, ESTIMATE_SHARE = 0.25, 0.4
-"""Deadlines, as shares of a move's time, of the network's ownership and of the rollouts in an estimate of the end; on a
-busy machine both take that long"""
+"""Deadlines in an estimate of the game's end, as shares of a move's time: of the network's ownership, and of the
+rollouts; on a busy machine both take that long"""
 FIRST_SHARE = 0.8
 """Longest wait for the root's evaluation, as a share of a move's time; the rest is for the fallback search"""
 HOPELESS_SHARE = 0.1
-"""The same if the evaluation is not expected in time"""
+"""Longest wait for the root's evaluation if it is not expected in time, as a share of a move's time"""
 
 
 class Part(NamedTuple):
-    """A search's part of the move's time and visits, as shares from ``begin`` to ``end``."""
+    """A search's part of a move's time and visits: from the share ``begin`` of them to the share ``end``."""
 
     begin: float
     end: float
@@ -52,7 +52,7 @@ class MoveTime:
         """
         self._limits, self._started_s, self._interrupted, self._server = limits, started_s, interrupted, server
         self.reserve_s = 0.0
-        """time kept for estimates after the searches"""
+        """seconds that the searches leave for estimates after them"""
 
     @property
     def used_s(self) -> float:
@@ -65,13 +65,13 @@ class MoveTime:
         return self._limits.longest_s - self.used_s if self._limits.longest_s else math.inf
 
     def deadline_s(self, share: float) -> float:
-        """``time.perf_counter`` after a share of the remaining target time; infinite without a time limit."""
+        """``time.perf_counter`` when a share of the remaining target time is used up; infinite without a time limit."""
         if not self._limits.longest_s:
             return math.inf
         return time.perf_counter() + share * max(0.0, self._limits.soft_s - self.used_s)
 
     def limits(self, part: Part = WHOLE) -> SearchLimits:
-        """The limits of a search that starts now; it gets the unused time of earlier searches, but not their visits."""
+        """The limits of a search that starts now: its part, plus time, but not visits, that earlier searches left."""
         whole, used_s = self._limits, self.used_s + self.reserve_s
         visits = max(1, int(whole.visits * (part.end - part.begin))) if whole.visits else 0
         hard_s = whole.longest_s * part.end - used_s if whole.longest_s else 0.0
@@ -85,7 +85,7 @@ class MoveTime:
         return replace(whole, visits=visits, soft_s=soft_s, hard_s=hard_s, first_s=first_s, interrupt=self._interrupted)
 
     def _first_s(self, soft_s: float, hard_s: float) -> float:
-        """Longest wait for the root's evaluation in a search with these limits; 0 = no network."""
+        """Seconds that a search with these limits waits at most for the root's evaluation; 0 = no network."""
         if self._server is None:
             return 0.0
         expected = self._server.positions_until(time.perf_counter() + FIRST_SHARE * hard_s) > 0

@@ -39,18 +39,18 @@ from weights import NetworkPath
 
 WARM_UP = SearchLimits(visits=8)
 FALLBACK_WAIT_S = 0.25
-"""Interval of checks whether the fallback's kernels are compiled"""
+"""Interval between checks whether the kernels of the fallback search are compiled"""
 UNSEEN_S = 0.02
-"""Time of a move before its command is read and after its answer is written; without it, our account of the clock was
-half a second behind the referee's after 40 moves on a busy machine."""
+"""Time of a move before its command is read and after its answer is written; when it was not counted, our clock was
+half a second behind the referee's after 40 moves on a busy machine"""
 FINAL_S = 10.0
-"""Time for the network's ownership in an estimate of the game's end without a clock"""
+"""Longest wait for the network's ownership in an estimate of the game's end that a client asks for"""
 
 
 class Player(GameSession):
     """One player of one game at a time.
 
-    Threads: one caller, except for methods that say "any".
+    Threads: one caller, except for methods whose text has "Threads: any".
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Player(GameSession):
             search_options: seed 0 = a random seed.
             network, device, load: as for :func:`engine.play.factory.load_parts`.
             size: first board size, or the nearest one that the network plays.
-            any_size: play board sizes that the network does not play without it, instead of refusing them.
+            any_size: whether rollouts alone play board sizes that the network does not play; else these are refused.
         Raises:
             ValueError: network, device, rules or komi cannot be used; one clear line.
         """
@@ -104,7 +104,7 @@ class Player(GameSession):
         return self._backend.server
 
     def _make_search(self) -> None:
-        """Make a search without a tree, and its pondering."""
+        """Make a search with an empty tree, and the :class:`Ponder` that runs it in the opponent's time."""
         self._search = self._backend.new_search()
         self.ponder = Ponder(self._search)
         """the search in the opponent's time; stopped before the game changes"""
@@ -113,7 +113,7 @@ class Player(GameSession):
         """Set the options of the next moves; the tree is kept unless search options change.
 
         Raises:
-            ValueError: an option that cannot change any more; all options stay unchanged.
+            ValueError: a changed option cannot change any more; all options stay unchanged.
         """
         self.ponder.stop()
         search = search.seeded()
@@ -125,7 +125,7 @@ class Player(GameSession):
         self.options, self.search_options = play, search
 
     def _replace_search(self) -> None:
-        """Replace the search after a change of options or board size, and warm it up before a clock runs."""
+        """Make a new search after a change of options or board size, and warm it up before a clock runs."""
         self._search.close()
         self._make_search()
         self._search.set_position(self.game.position)
@@ -267,7 +267,7 @@ class Player(GameSession):
         watcher: Watcher | None,
         ownership: bool = False,
     ) -> Report:
-        """Search the position set before; by rollouts if the network fails or does not answer in time."""
+        """Search ``position``, which the search has been set to; by rollouts if the network fails or is late."""
         try:
             report = self._search.run(move_time.limits(part), moves, watcher, ownership)
         except NetworkFailed as error:
@@ -290,7 +290,7 @@ class Player(GameSession):
         return fallback.run(limits, moves, watcher, ownership)
 
     def _ponder_after(self, color: int, point: int) -> None:
-        """Ponder after our own move, except at the game's end or with a visit limit alone."""
+        """Ponder after our own move if options ask for it, except at the game's end or if visits alone are limited."""
         options, has_clock = self.options, self._clock_budget(color) is not None
         has_time = has_clock or not options.visits or options.seconds > 0.0 or options.ponder_visits > 0
         is_over = point == PASS or self.game.is_over or self.interrupted.is_set()
@@ -298,7 +298,7 @@ class Player(GameSession):
             self.ponder.start(self.game.position, options.ponder_visits, options.ponder_seconds)
 
     def position_for(self, color: int) -> Position:
-        """The current position with the colour to move."""
+        """The current position with ``color`` to move."""
         position = self.game.position
         if self.game.to_move != color:
             position = with_capacity(position, self.game.n_moves)
@@ -306,7 +306,10 @@ class Player(GameSession):
         return position
 
     def _wait_for_network(self, moves: MoveFilter, watcher: Watcher | None, ownership: bool) -> Report:
-        """Search for a moment, until the root has one visit."""
+        """Search until the root has one visit, for at most ``FALLBACK_WAIT_S``.
+
+        If the network fails, wait as long for the fallback search instead; then the report may have no visit.
+        """
         limits = SearchLimits(1, FALLBACK_WAIT_S, FALLBACK_WAIT_S, self.interrupted, first_s=FALLBACK_WAIT_S)
         try:
             return self._search.run(limits, moves, watcher, ownership)
@@ -315,7 +318,7 @@ class Player(GameSession):
             return self._search.report()
 
     def load_fallback(self) -> None:
-        """Load the fallback search, for a network that does not answer in time. Threads: any."""
+        """Make the fallback search, which plays if the network does not answer in time. Threads: any."""
         if self.server is not None:
             self._backend.fallback()
         self.fallback_loaded.set()
@@ -323,7 +326,7 @@ class Player(GameSession):
     def look(
         self, color: int, visits: int = 0, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None
     ) -> Report:
-        """Search the current position for a colour, with ownership; without ``visits`` within a move's time."""
+        """Search the current position for a colour, with ownership; ``visits`` 0 = within the limits of a move."""
         started_s, position = time.perf_counter(), self.position_for(color)
         self.ponder.stop()
         self._search.set_position(position)
@@ -356,7 +359,7 @@ class Player(GameSession):
         return score(self.game, self.estimate_end, self._network_lead_black)
 
     def _network_lead_black(self) -> float | None:
-        """Black's lead in points after one visit of the network; None without a score head."""
+        """Black's lead in points by a search of one visit; None without a score head."""
         if self.server is None or "score" not in self.server.spec.heads:
             return None
         score_stm = self.look(self.game.to_move, visits=1).score_stm
@@ -385,7 +388,7 @@ class Player(GameSession):
         return estimate_end(position, owners, self._backend.tables())
 
     def _network_owners(self, deadline_s: float) -> np.ndarray | None:
-        """The network's ownership of the search's position, float32[N*N], 1 = Black's; None without an output."""
+        """The network's ownership of the search's position, float32[N*N], 1 = Black's; None = no output in time."""
         return self._search.network_ownership_black(deadline_s, self.interrupted)
 
     def warm_up(self) -> None:
@@ -417,7 +420,7 @@ def analyze(
     wide_root_noise: float = 0.0,
     ending: RootEnding | None = None,
 ) -> None:
-    """Search a search's position and report, until interrupted.
+    """Run a search of its current position, and report at intervals, until interrupted.
 
     Args:
         interrupted: ends the analysis once it is set.
@@ -453,17 +456,17 @@ def analyze(
 
 BENCHMARK_POSITIONS = 10
 BENCHMARK_SPACING = 0.03
-"""Moves between two positions of the benchmark, as a share of the board's points: 11 on 19x19"""
+"""Number of moves between two positions of the benchmark, as a share of the board's points: 11 on 19x19"""
 
 
 def benchmark(player: Player, visits: int) -> Iterator[tuple[int, Report]]:
     """Search positions from the opening into the middle game, each with empty tree and cache.
 
-    The positions are those of a game played by the priors, so they suit every board size. The player's game stays.
-    There are fewer positions after an interruption or at the end of the game.
+    The positions are those of a game of moves with the highest prior, so they suit every board size. The player's game
+    stays. There are fewer positions after an interruption or at the end of the game.
 
     Returns:
-        iterator of the number of moves played before a position, and the report.
+        iterator of pairs: number of moves before a position, and report of its search.
     Raises:
         NetworkFailed: the network failed or does not answer.
     """

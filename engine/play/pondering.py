@@ -13,7 +13,7 @@ from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 
 STOP_AGAIN_S = 0.002
-"""Interval of repeated stops: a search ignores a stop before its run begins."""
+"""Interval at which a stop is repeated, since a search ignores stops before its run begins"""
 
 
 class Ponder:
@@ -46,7 +46,10 @@ class Ponder:
         self._thread = thread
 
     def _run(self, position: Position, visits: int, seconds: float) -> None:
-        """The thread. It also advances the tree to the new root, which would delay the answer to the client."""
+        """Body of the thread: advance the tree to the new root, then search.
+
+        The caller's thread does neither, so that the answer to the client is not delayed.
+        """
         self._search.set_position(position)
         if not self._stopping.is_set():
             try:

@@ -22,7 +22,7 @@ from engine.search.endings import Ending, RootEnding
 from engine.search.search import Search
 
 WIDE_OPEN = 0.25
-"""Share of open points above which counting is not meaningful"""
+"""Share of open points above which counting is not meaningful, so that the network's lead is used"""
 
 
 class Score(NamedTuple):
@@ -30,9 +30,9 @@ class Score(NamedTuple):
 
     lead_black: float
     low_black: float
-    """if White gets all doubtful points"""
+    """Black's lead if White gets all doubtful points"""
     high_black: float
-    """if Black gets all doubtful points"""
+    """Black's lead if Black gets all doubtful points"""
 
 
 def is_area(position: Position) -> bool:
@@ -51,10 +51,10 @@ def strict_end(game: Game) -> bool:
 
 
 def root_ending(search: Search, position: Position, tables: Callable[[], Tables | None]) -> RootEnding:
-    """The :func:`score` of a search's position if both sides passed there.
+    """The :func:`score` of a search's position as if both sides passed in it, computed when it is first needed.
 
     Args:
-        position: the search's.
+        position: the search's current position.
         tables: returns the rollout policy; None = uniformly random rollouts.
     """
     return RootEnding(position, lambda: _ending(search, position, tables()))
@@ -82,7 +82,8 @@ def score(game: Game, estimate_end: Callable[[], EndEstimate], network_lead_blac
 
     Args:
         estimate_end: estimates the position's end; called only if needed.
-        network_lead_black: the network's lead; returns None without a score head. Called only on a wide-open board.
+        network_lead_black: returns Black's lead by the network, None without a score head; called only on a wide-open
+            board.
     """
     if strict_end(game):
         return Score(*(float(final_score_black(game.position)),) * 3)

@@ -1,8 +1,8 @@
 """Annotates the game's own SGF with a review: graphs, marks, comments and variations, as common SGF editors show them.
 
 The file's own content stays. The properties that a review adds to a node are named in its property ``KEIMA``, and its
-part of a comment is enclosed in invisible characters, so that the next review replaces exactly these. Nodes that a
-person has marked as good or bad moves keep their marks.
+part of a comment is enclosed in invisible characters, so that the next review replaces exactly these parts. Nodes that
+a person has marked as good or bad moves keep their marks.
 
 Two properties contain an analysis for other programs. ``KT``, KaTrain's, has three values, each gzip in base64:
 ownership and policy as half floats, then JSON; all numbers are Black's. ``LZ``, of Lizzie, LizzieYzy and LizGoban, has
@@ -27,30 +27,30 @@ from engine.insight.review.review import WORTH_A_LINE, Review, mean_loss, standi
 from engine.insight.review.turns import Candidate, Turn
 
 LINE = b"LINE"
-"""Value of ``MARK`` on nodes of our variations"""
+"""Value of the property ``MARK`` on the nodes of variations that a review adds"""
 FENCE = "\u2063\u2063".encode()
-"""Before and after our part of a comment"""
+"""Invisible characters before and after a review's part of a comment"""
 NUMBERS, KATRAIN = ("SBKV", "SBKS", "LZ", "LZOP"), ("KT", "KTV")
-"""Properties of an analysis, which other programs write too"""
+"""SGF properties with analyses, which other programs write too: Sabaki's and Lizzie's, then KaTrain's"""
 MARKS = ("BM", "DO", "IT", "TE")
 OURS = frozenset((*NUMBERS, *KATRAIN, *MARKS, "HO"))
-"""Properties other than comments that a review may have written"""
+"""SGF properties that a review may have written, except comments and ``MARK``"""
 MARKS_OF_KIND = ({"TE": b"1"}, {"TE": b"1"}, {"IT": b""}, {"DO": b""}, {"BM": b"1"}, {"BM": b"2", "HO": b"1"})
-"""Properties for each of ``KINDS``. Source: SGF FF[4], move annotation"""
+"""SGF properties that annotate a move of each of ``KINDS``. Source: SGF FF[4], move annotation"""
 SHORTEST_LINE = 2
-"""Fewest vertices that Sabaki shows as a variation"""
+"""Minimum number of vertices in a comment that Sabaki shows as a variation"""
 KATRAIN_VERSION = b"1.0"
-"""Version of the format of KT, in the root's KTV"""
+"""Value of the root's property ``KTV``: the version of ``KT``'s format"""
 LIZZIE_MOVES, LIZZIE_LINE = 5, 8
-"""Moves of a position in LZ, and moves of their PVs"""
+"""Maximum number of a position's candidates in ``LZ``, and of the moves of each PV there"""
 
 
 def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True) -> None:
     """Write a review into its game's tree, in place of an earlier review.
 
     Args:
-        lines: variations for each inaccuracy or worse.
-        katrain: whether to write KT, most of the file's size.
+        lines: maximum number of variations for each inaccuracy or worse move.
+        katrain: whether to write KaTrain's property ``KT``, which takes most of the file's size.
     """
     remove_review(tree)
     nodes = tree.main_line()
@@ -72,7 +72,7 @@ def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True
 
 
 def remove_review(tree: SgfTree) -> None:
-    """Remove an earlier review from a tree; its variations with a person's nodes or comments stay."""
+    """Remove an earlier review from a tree, except variations to which a person has added nodes or comments."""
     for node in tree.every_node():
         first, *others = node.get("C", [b""])
         before, *rest = first.split(FENCE)
@@ -94,7 +94,7 @@ def remove_review(tree: SgfTree) -> None:
 
 
 def _put(node: Node, name: str, values: list[bytes]) -> None:
-    """Set a property and name it in ``MARK``."""
+    """Set a property of a node and list it in the node's ``MARK``; without ``values`` do nothing."""
     if values:
         node[name] = values
         node.setdefault(MARK, []).append(name.encode())
@@ -109,7 +109,7 @@ def _comment(node: Node, text: str) -> None:
 
 
 def _write_turn(node: Node, turn: Turn, size: int, katrain: bool) -> None:
-    """Write the analysis of the position after a node, in place of any program's analysis."""
+    """Write the analysis of the position after a node's move, in place of the analysis of any program."""
     for name in (*NUMBERS, *(KATRAIN if katrain else ())):
         node.pop(name, None)
     _write_numbers(node, turn)
@@ -120,14 +120,14 @@ def _write_turn(node: Node, turn: Turn, size: int, katrain: bool) -> None:
 
 
 def _write_numbers(node: Node, of: Turn | Candidate) -> None:
-    """Write Black's win rate and lead in Sabaki's properties."""
+    """Write Black's win rate and lead as Sabaki's properties ``SBKV`` and ``SBKS``."""
     _put(node, "SBKV", [f"{100 * of.winrate_black:.2f}".encode()])
     if of.lead_black is not None:
         _put(node, "SBKS", [f"{of.lead_black:.2f}".encode()])
 
 
 def _write_move(node: Node, review: Review, move: Move, katrain: bool) -> None:
-    """Write analysis, mark and comment of a move."""
+    """Write a move's annotation and comment, and the analysis of the position after it, into the move's node."""
     after = review.turns[move.number]
     _write_turn(node, after, review.size, katrain)
     if move.kind is not None and not any(name in node for name in MARKS):
@@ -156,7 +156,7 @@ def comment_lines(review: Review, move: Move) -> list[str]:
 
 
 def _overview(review: Review) -> str:
-    """Comment on the game: accuracy, mean loss and first choices of both players, most costly moves."""
+    """Comment on the whole game: settings; accuracy, mean loss and first choices of both players, most costly moves."""
     said = [f"Reviewed by Keima {__version__}: {review.settings}."]
     for color, whole in review.summary.whole.items():
         if whole.accuracy is not None:
@@ -169,7 +169,7 @@ def _overview(review: Review) -> str:
 
 
 def _line(review: Review, move: Move, line: list[int]) -> list[Node]:
-    """The nodes of a variation."""
+    """The nodes of a variation in place of a move; the first one has the candidate's numbers and a comment."""
     nodes: list[Node] = []
     color = move.color
     for point in line:
@@ -184,7 +184,7 @@ def _line(review: Review, move: Move, line: list[int]) -> list[Node]:
 
 
 def kt_values(turn: Turn, size: int) -> list[bytes]:
-    """A turn's KT; empty if ownership, policy or lead is unknown."""
+    """Values of KaTrain's property ``KT`` for a turn; empty if ownership, policy or lead is unknown."""
     if turn.ownership_black is None or turn.policy is None or turn.lead_black is None:
         return []
 
@@ -202,7 +202,7 @@ def kt_values(turn: Turn, size: int) -> list[bytes]:
 
 
 def lz_value(turn: Turn, size: int) -> str:
-    """A turn's LZ; empty if the search visited no move."""
+    """Value of Lizzie's property ``LZ`` for a turn; empty if the search visited no move."""
     if not turn.moves:
         return ""
     sign = 1.0 if turn.to_move == BLACK else -1.0

@@ -17,21 +17,21 @@ from engine.records.archive import Document, documents
 from engine.records.sgf_records import komi_meant, rules_meant
 
 SMALLEST, LARGEST = 2, 19
-"""Board sizes that are reviewed"""
+"""Smallest and largest board size of games to review"""
 UNUSABLE = re.compile(r'[\x00-\x1f<>:"/\\|?*]+')
-"""Characters that file names must not have on some operating system"""
+"""Characters that some operating system does not allow in file names"""
 RESERVED = frozenset(("con", "prn", "aux", "nul", "conin$", "conout$",
                       *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")))  # fmt: skip
-"""Windows' device names, which file names must not have before the first dot. Source: learn.microsoft.com, "Naming
-files, paths" """
+"""Names of devices on Windows, where no file may have one of them before its first dot. Source: learn.microsoft.com,
+"Naming files, paths" """
 LONGEST_NAME = 150
-"""Bytes of a name in UTF-8; file systems allow 255 with all suffixes"""
+"""Maximum length of a review's name in bytes of UTF-8; file systems allow 255, suffixes included"""
 REVIEW = "-review"
-"""Suffix of a review's name if the folder has another SGF file of that name that is not a review"""
+"""Suffix of a review's name if the folder of reviews has an SGF file without this suffix that is not a review"""
 MOST_MOVES = 2000
-"""Longest game that is reviewed"""
+"""Maximum number of moves of a game to review"""
 MARK = "KEIMA"
-"""SGF property of a node with the names of the properties that the review wrote"""
+"""SGF property whose values are the names of the properties that a review wrote into the node"""
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class Step:
     index: int
     """policy index; -1 = a pass"""
     captured: list[int]
-    """policy indices of the stones taken off"""
+    """policy indices of the stones that the move removes: captured ones, or its own chain by suicide"""
 
 
 @dataclass
 class GameToReview:
-    """A replayed record."""
+    """A game record, and its replay move by move."""
 
     record: SgfGame
     rules: Rules
     komi: float
     handicap: int
     positions: list[Position] = field(repr=False)
-    """before each move, with its colour to move; then the final position"""
+    """the position before each move, with the move's colour to move; then the final position"""
     steps: list[Step] = field(repr=False)
 
     @property
@@ -65,7 +65,7 @@ class GameToReview:
 
     @property
     def handicap_moves(self) -> int:
-        """Number of first moves that are handicap stones, as some servers record them."""
+        """Number of moves up to the last handicap stone, if a server has recorded these stones as moves; else 0."""
         stones = [number for number, (color, point) in enumerate(self.played, 1) if color == BLACK and point != PASS]
         left = self.handicap - len(self.record.black)
         return stones[left - 1] if left > 0 else 0
@@ -112,7 +112,7 @@ def game_to_review(
 
 
 def _with_to_move(game: Game, color: int) -> Position:
-    """A copy of the game's position for an analysis, with a colour to move and without visible history."""
+    """A copy of the game's position for an analysis, with a colour to move and its history hidden from encoders."""
     copy = with_capacity(game.position, game.n_moves)
     copy.meta[META_TO_MOVE] = color
     hide_course(copy)
@@ -120,7 +120,7 @@ def _with_to_move(game: Game, color: int) -> Position:
 
 
 class Source(NamedTuple):
-    """One game of a file."""
+    """A game to review, from a file with one or more games."""
 
     name: str
     """unique name of the files of its review, without endings"""
@@ -140,8 +140,8 @@ def sources(paths: Sequence[Path], out: Path, refuse: Callable[[str, str], None]
     """The games at some paths that can be reviewed, in order.
 
     Args:
-        out: folder of reviews. Its files are skipped; if it is one of the paths, only its reviews are. No source gets
-            the name of an SGF file there that is not a review.
+        out: folder of reviews. Its files are skipped; but if one of ``paths`` is this folder or lies in it, only
+            reviews are skipped there. No source gets the name of an SGF file in it that is not a review.
         refuse: called with name and problem of each file or game that cannot be reviewed.
     Raises:
         ValueError: a path does not exist.
@@ -159,7 +159,7 @@ def sources(paths: Sequence[Path], out: Path, refuse: Callable[[str, str], None]
 
 
 def _games(document: Document, out: Path, used: set[str], refuse: Callable[[str, str], None]) -> Iterator[Source]:
-    """The games of a file; arguments as for :func:`sources`."""
+    """The games of a file that can be reviewed; arguments as for :func:`sources`."""
     for number, (piece, tree) in enumerate(read_trees(document.data), 1):
         named = document.name if number == 1 else f"{document.name}, game {number}"
         try:
@@ -180,7 +180,7 @@ def _games(document: Document, out: Path, used: set[str], refuse: Callable[[str,
 
 
 def _name(path: str, number: int, out: Path, used: set[str]) -> str:
-    """A unique name for a game's files, also on file systems that ignore case."""
+    """A name for the files of a game's review, unique also on file systems that ignore case."""
     # Names of files need not be valid Unicode.
     stem = os.fsencode(path).decode(errors="replace")
     stem = stem.replace("\\", "/").rsplit("/", 1)[-1]
@@ -210,7 +210,7 @@ def _is_inside(path: Path, folder: Path) -> bool:
 
 
 def is_review(data: bytes) -> bool:
-    """Whether a file is an SGF of a review: the property ``MARK`` of a game's first node names a comment."""
+    """Whether SGF data is that of a review: the property ``MARK`` of a game's first node lists the comment."""
     if MARK.encode() not in data:
         return False
     trees = (tree for _, tree in read_trees(data))

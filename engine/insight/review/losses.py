@@ -1,7 +1,7 @@
-"""Losses of the moves of a game with their noise, and each player's unbiased mean loss and accuracy.
+"""Losses of a game's moves, the noise of these losses, and each player's unbiased mean loss and accuracy.
 
-A move's *loss* is the value of the first choice in the search before it minus the value of the position after it (as in
-OGS's reviews). The first choice itself has loss 0, whatever the search after it finds, and no loss is negative.
+A move's *loss* is the value of the first choice in the search before it, minus the value of the position after it (as
+in OGS's reviews). The first choice itself has loss 0, whatever the search after it finds, and no loss is negative.
 
 Both values have search noise, which is estimated from the game itself: if the first choice was played, the difference
 of its two values is noise alone. In units of the standard deviation of the final score divided by the square root of
@@ -25,39 +25,40 @@ from engine.insight.review.turns import MOST_CANDIDATES, Candidate, Turn
 
 KINDS = ("excellent", "great", "good", "inaccuracy", "mistake", "blunder")
 UNBLAMED = KINDS.index("good")
-"""Worst kind of a move whose loss is within the noise"""
+"""Worst kind that a move gets if its loss is within the noise"""
 POINTS, PERCENT = "points", "percent"
-"""Units of losses; percent of the win rate for networks without a score head"""
+"""Units of losses: points of the lead or, for networks without a score head, percent of the win rate"""
 A_POINT = {POINTS: 1.0, PERCENT: 4.0}
-"""Loss that is as large as one point, by unit"""
+"""By unit: the loss that counts as much as one point"""
 THRESHOLDS = {POINTS: (0.2, 0.6, 1.2, 4.0, 10.0), PERCENT: (0.5, 1.0, 2.0, 5.0, 15.0)}
-"""Smallest losses of the kinds after the first. Points: those of OGS"""
+"""By unit: minimum loss of each of ``KINDS`` after the first. Source of those in points: OGS"""
 SURE = 2.0
-"""A loss is blamed if it is larger than this many times its noise"""
+"""A loss is blamed on its move if it exceeds this many standard deviations of its noise"""
 USUAL_NOISE, USUAL_WEIGHT = 0.15, 6
-"""Prior of a game's noise, and the number of moves that the prior counts as"""
+"""Prior of :func:`noise_scale`, and the number of moves whose evidence has the same weight as the prior"""
 NORMAL_MEDIAN = 0.6745
 """Median of the absolute value of a normal variable, in standard deviations"""
 STDEV_OF_SIZE = 1.6
-"""Standard deviation of the final score for each line of the board, without an estimate: KataGo's networks give 10 to
-14 points on 7x7, 30 on 19x19"""
+"""Standard deviation of the final score, in points per line of the board, if a turn has no estimate. Source: KataGo's
+networks, which give 10 to 14 points on 7x7, 30 on 19x19"""
 LEAST_STDEV = {POINTS: 2.0, PERCENT: 10.0}
-"""Lower bound of that standard deviation, by unit: searches differ a little even if the result is certain"""
+"""By unit: lower bound of the standard deviation of a result; searches differ a little even if it is certain"""
 PHASES = ("opening", "middle game", "endgame")
 PHASE_ENDS = (0.14, 0.40)
-"""Ends of the first two phases, in moves for each point of the board. Source: KaTrain's report"""
+"""Last move of the opening and of the middle game, as a share of the board's points. Source: KaTrain's report"""
 KEPT_BY_A_POINT = 0.75
-"""Factor on the accuracy for a mean loss of one point. Source: KaTrain's report"""
+"""Each point of mean loss multiplies the accuracy by this. Source: KaTrain's report"""
 DEVIATIONS = 1.96
-"""Standard deviations on either side of a 95% interval"""
+"""Half the width of a 95% interval, in standard deviations"""
 NEAR_BEST, FIRST_FEW = 0.5, 5
-"""A move is near the best if it loses less points than this and is among this many first candidates"""
+"""A move is near the best if it loses fewer points than the first number, and its rank among the search's candidates is
+at most the second number"""
 MOST_COSTLY = 3
 
 
 @dataclass(frozen=True)
 class Move:
-    """A move of a game with its loss."""
+    """A move of a game, rated by its loss."""
 
     number: int
     """from 1"""
@@ -66,11 +67,11 @@ class Move:
     loss: float | None
     """in the unit of the review, 0 or more; None = unknown: a handicap stone, or colours that do not alternate"""
     noise: float
-    """loss above which the move is blamed: ``SURE`` standard deviations"""
+    """loss above which the move is blamed: ``SURE`` standard deviations of the loss's noise"""
     course: float | None
-    """value before the move minus value after it, for its player; None = unknown, as ``loss``"""
+    """value of the position before the move minus that after it, from the player's view; None = unknown, as ``loss``"""
     winrate_loss: float | None
-    """loss in percent of the win rate; None = unknown, as ``loss``"""
+    """loss of win rate in percentage points; None = unknown, as ``loss``"""
     is_first_choice: bool
     rank: int | None
     """rank among the search's candidates, from 1; None = not among the first ``MOST_CANDIDATES``"""
@@ -78,7 +79,7 @@ class Move:
     """rank among all moves by the network's policy, from 1; None = no policy"""
     prior: float | None
     difficulty: float
-    """expected loss of a move drawn from the policy, in points, at most 1"""
+    """expected loss of a move drawn from the policy in this position, in points, at most 1"""
     kind: int | None
     """index into ``KINDS``; None = unknown, as ``loss``"""
 
@@ -95,13 +96,13 @@ class Performance:
     moves: int
     """number of moves with a known loss"""
     accuracy: float | None
-    """0 to 100"""
+    """0 to 100; 100 = no mean loss (:func:`accuracy_of`)"""
     accuracies: tuple[float, float] | None
     """95% interval of the accuracy"""
     mean_loss: float | None
-    """unbiased, so it may be negative"""
+    """mean loss of a move in the unit of the review, estimated without bias, so it may be negative"""
     mean_loss_error: float | None
-    """half of its 95% interval"""
+    """half the width of the mean loss's 95% interval"""
     first_choices: float | None
     """share of moves that were the search's first choice"""
     near_best: float | None
@@ -112,20 +113,20 @@ class Performance:
 
 @dataclass(frozen=True)
 class Summary:
-    """Statistics of a game."""
+    """Statistics of a game's moves, by player and phase."""
 
     whole: dict[int, Performance]
-    """by colour"""
+    """by colour: statistics of the player's moves in the whole game"""
     phases: dict[int, tuple[Performance, ...]]
-    """by colour, for each of ``PHASES``"""
+    """by colour: statistics of the player's moves in each of ``PHASES``"""
     costly: list[Move]
-    """the most costly moves of the game, the worst first"""
+    """the moves of the game with the largest blamed losses, the worst first"""
     costly_of: dict[int, list[Move]]
-    """the most costly moves of each player, by colour"""
+    """by colour: each player's moves with the largest blamed losses, the worst first"""
 
 
 def unit_of(turns: Sequence[Turn]) -> str:
-    """The unit of a game's losses."""
+    """The unit of a game's losses: points if all turns have a lead, else percent."""
     return POINTS if all(turn.lead_black is not None for turn in turns) else PERCENT
 
 
@@ -134,10 +135,10 @@ def move_losses(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: 
     """Losses of all moves of a game.
 
     Args:
-        turns: one for each position, the last after the last move.
+        turns: one for each position: before each move, and after the last.
         played: colour and point of each move.
-        thresholds: smallest losses of the kinds after the first, ascending; None = ``THRESHOLDS``.
-        handicap_moves: number of first moves that are handicap stones, whose losses are unknown.
+        thresholds: minimum loss of each of ``KINDS`` after the first, ascending; None = ``THRESHOLDS``.
+        handicap_moves: number of moves up to the last handicap stone; their losses are unknown.
     """
     unit = unit_of(turns)
     scale = noise_scale(turns[handicap_moves:], played[handicap_moves:], size)
@@ -151,13 +152,16 @@ def move_losses(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: 
 
 
 def drift_of(moves: Sequence[Move]) -> float:
-    """Mean course of a game's first choices, shrunk towards 0 if they are few."""
+    """Mean course of a game's moves that were first choices, shrunk towards 0 if these are few."""
     courses = [move.course for move in moves if move.course is not None and move.is_first_choice]
     return sum(courses) / (USUAL_WEIGHT + len(courses))
 
 
 def noise_scale(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int) -> float:
-    """Noise of a game's values in units of :func:`_noise`; arguments as for :func:`move_losses`."""
+    """Standard deviation of the noise of a game's losses, as a multiple of :func:`_noise`.
+
+    It is estimated from the moves that were first choices. Arguments as for :func:`move_losses`.
+    """
     unit, seen = unit_of(turns), []
     for before, after, (color, point) in zip(turns, turns[1:], played, strict=False):
         if _compares(before, after, color) and before.moves[0].point == point:
@@ -171,7 +175,7 @@ def noise_scale(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: 
 
 def _move_loss(number: int, color: int, point: int, around: Sequence[Turn], size: int, unit: str, scale: float,
                thresholds: Sequence[float] | None) -> Move:  # fmt: skip
-    """One move, by the positions before and after it; without ``thresholds`` its loss is unknown."""
+    """Rate a move by the analyses before and after it (``around``); without ``thresholds`` its loss is unknown."""
     before, after = around
     order = [candidate.point for candidate in before.moves]
     # The played move is kept after the candidates, even if it is not among the best.
@@ -196,7 +200,7 @@ def _move_loss(number: int, color: int, point: int, around: Sequence[Turn], size
 
 
 def kind_of(loss: float, noise: float, thresholds: Sequence[float]) -> int:
-    """The kind of a move, an index into ``KINDS``."""
+    """The kind of a move with this loss and noise, an index into ``KINDS``."""
     kind = sum(loss >= threshold for threshold in thresholds)
     return kind if loss > noise else min(kind, UNBLAMED)
 
@@ -215,19 +219,22 @@ def difficulty(turn: Turn, color: int, unit: str) -> float:
 
 
 def _compares(before: Turn, after: Turn, color: int) -> bool:
-    """Whether the values before and after a move can be compared: its colour to move, then the opponent's."""
+    """Whether a move's loss is known: its colour is to move before, the opponent after, and moves were searched."""
     return bool(before.moves) and before.to_move == color and after.to_move != color
 
 
 def _value(of: Turn | Candidate, unit: str) -> float:
-    """Black's lead, or Black's win rate in percent."""
+    """The value in ``unit``: Black's lead in points, or Black's win rate in percent."""
     if unit == PERCENT:
         return 100 * of.winrate_black
     return of.lead_black or 0.0
 
 
 def _noise(before: Turn, after: Turn, size: int, unit: str) -> float:
-    """Unit of noise: standard deviation of the result over the square root of the visits, of both searches."""
+    """Scale of the noise of a move's loss: the result's standard deviation times sqrt(1 / A + 1 / B).
+
+    A = visits of the first choice before the move, B = visits of the position after it.
+    """
     if unit == PERCENT:
         deviation = 100 * math.sqrt(before.winrate_black * (1 - before.winrate_black))
     else:
@@ -237,7 +244,7 @@ def _noise(before: Turn, after: Turn, size: int, unit: str) -> float:
 
 
 def _by_policy(turn: Turn, point: int, size: int) -> tuple[int | None, float | None]:
-    """A move's rank and probability in the network's policy."""
+    """A move's rank, from 1, and probability in the network's policy; without a policy None and the search's prior."""
     if turn.policy is None:
         found = turn.candidate(point)
         return None, found.prior if found else None
@@ -246,11 +253,11 @@ def _by_policy(turn: Turn, point: int, size: int) -> tuple[int | None, float | N
 
 
 def summary_of(moves: Sequence[Move], size: int, unit: str) -> Summary:
-    """Statistics of a game.
+    """Statistics of a game's moves.
 
     Args:
         moves: from :func:`move_losses`.
-        unit: of their losses.
+        unit: unit of the moves' losses.
     """
     whole, phases, costly_of, drift = {}, {}, {}, drift_of(moves)
     for color in (BLACK, WHITE):
@@ -262,12 +269,12 @@ def summary_of(moves: Sequence[Move], size: int, unit: str) -> Summary:
 
 
 def phase_of(number: int, size: int) -> int:
-    """The phase of a move, an index into ``PHASES``."""
+    """The phase of the game at a move number, an index into ``PHASES``."""
     return sum(number > end * size * size for end in PHASE_ENDS)
 
 
 def most_costly(moves: Sequence[Move]) -> list[Move]:
-    """The moves with the largest blamed losses, the worst first; empty if no move is blamed."""
+    """The up to ``MOST_COSTLY`` moves with the largest blamed losses, the worst first; empty if no move is blamed."""
     return sorted((move for move in moves if move.counted > 0), key=lambda move: -move.counted)[:MOST_COSTLY]
 
 
@@ -275,7 +282,7 @@ def performance_of(moves: Sequence[Move], unit: str, drift: float) -> Performanc
     """Statistics of some moves of one player.
 
     Args:
-        drift: of the game, from :func:`drift_of`.
+        drift: :func:`drift_of` all moves of the game.
     """
     rated = [move for move in moves if move.loss is not None]
     kinds = tuple(sum(move.kind == kind for move in rated) for kind in range(len(KINDS)))
@@ -302,6 +309,6 @@ def performance_of(moves: Sequence[Move], unit: str, drift: float) -> Performanc
 
 
 def accuracy_of(mean_loss: float, unit: str) -> float:
-    """Accuracy, 0 to 100, of a mean loss."""
+    """Accuracy, 0 to 100, for a mean loss in ``unit``."""
     accuracy: float = 100 * KEPT_BY_A_POINT ** (max(0.0, mean_loss) / A_POINT[unit])
     return accuracy

@@ -1,4 +1,4 @@
-"""A finished review: a game, the analyses of its positions, the losses of its moves, and their texts."""
+"""A finished review: a game, the analyses of its positions, the losses of its moves, and texts about these."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from engine.nets.notices import say_once
 NOTHING = "–"
 """Text for an unknown number"""
 WORTH_A_LINE = KINDS.index("inaccuracy")
-"""From this kind on a review shows better moves as variations"""
+"""Mildest kind of move for which a review adds better moves as variations"""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Review:
         return f"{self.player(BLACK)} against {self.player(WHITE)}"
 
     def about(self) -> list[str]:
-        """Board, rules, komi, handicap, length, result and date of the game, a few words each."""
+        """Board, rules, komi, handicap, length, result and date of the game, a short text for each that is known."""
         game, record = self.game, self.game.record
         differs = record.komi not in (None, game.komi)
         said = [f"{self.size}x{self.size}", f"{game.rules.name} rules"]
@@ -85,15 +85,15 @@ class Review:
         return said + ([record.details["DT"]] if "DT" in record.details else [])
 
     def vertex(self, point: int) -> str:
-        """GTP text of a point."""
+        """GTP vertex of a point."""
         return to_vertex(point, self.size)
 
     def vertices(self, points: Iterable[int]) -> str:
-        """GTP text of a line of moves."""
+        """GTP vertices of a line of moves, separated by spaces."""
         return " ".join(map(self.vertex, points))
 
     def words(self, move: Move) -> str:
-        """A move in sentences: ``Black D4``."""
+        """A move as it is named in sentences: ``Black D4``."""
         return f"{color_word(move.color).capitalize()} {self.vertex(move.point)}"
 
     def amount(self, loss: float) -> str:
@@ -113,8 +113,8 @@ def review_of(name: str, game: GameToReview, turns: list[Turn], settings: Analys
     """The review of a game whose positions are all analysed.
 
     Args:
-        thresholds: smallest losses of the kinds in points; None = ``THRESHOLDS``. If losses are in percent they are
-            ignored with a notice.
+        thresholds: minimum loss of each of ``KINDS`` after the first, in points; None = ``THRESHOLDS``. If the game's
+            losses are in percent, the thresholds are ignored with a notice.
     """
     unit = unit_of(turns)
     if thresholds and unit != POINTS:
@@ -126,13 +126,13 @@ def review_of(name: str, game: GameToReview, turns: list[Turn], settings: Analys
 
 
 def standing(of: Turn | Candidate) -> str:
-    """Win rate and lead: ``Black 63.1%, B+4.5``."""
+    """Win rate and, if known, lead as text: ``Black 63.1%, B+4.5``."""
     rate = f"Black {100 * of.winrate_black:.1f}%"
     return rate if of.lead_black is None else f"{rate}, {lead_text(of.lead_black)}"
 
 
 def lead_text(lead_black: float | None) -> str:
-    """A lead in the form of results: ``B+4.5``; empty if it is unknown."""
+    """A lead in the form of results: ``B+4.5``; ``even`` below 0.05, empty if it is unknown."""
     if lead_black is None:
         return ""
     if abs(lead_black) < 0.05:
@@ -141,5 +141,5 @@ def lead_text(lead_black: float | None) -> str:
 
 
 def mean_loss(of: Performance) -> str:
-    """A mean loss with half of its 95% interval: ``1.32 ± 0.20``; a dash if it is unknown."""
+    """A mean loss with half the width of its 95% interval: ``1.32 ± 0.20``; a dash if it is unknown."""
     return NOTHING if of.mean_loss is None else f"{of.mean_loss:.2f} ± {of.mean_loss_error:.2f}"

@@ -23,13 +23,13 @@ FORMAT = 1
 MANY_VISITS = 1 << 30
 """Visit limit of searches that are limited by seconds alone"""
 LOOK_S = 0.2
-"""Interval at which a run checks whether it is stopped"""
+"""Interval at which :meth:`GameAnalyser.run` checks whether it is stopped"""
 
 
 def subject_of(
     game: GameToReview, settings: AnalysisSettings, fingerprint: str, options: SearchOptions
 ) -> dict[str, object]:
-    """Everything that the analyses of a game depend on, for the first line of an :class:`AnalysedGame`.
+    """Everything that the analyses of a game depend on, as the first line of an :class:`AnalysedGame`'s file.
 
     Args:
         fingerprint: hash of the network's files.
@@ -43,15 +43,15 @@ def subject_of(
 
 
 class AnalysedGame:
-    """A game, the turns analysed so far, and their file.
+    """A game, the turns analysed so far, and the file that stores these turns.
 
-    The first line of the file is the subject (:func:`subject_of`); the others are turns, in any order. A damaged line
-    and those after it are dropped; a file with another first line is overwritten. A game that is reviewed twice in one
-    run has one file, to which both append complete lines.
+    The first line of the file is the subject (:func:`subject_of`); the other lines are turns, in any order. A damaged
+    line and all lines after it are dropped; a file with another first line is overwritten. If a run reviews a game
+    twice, both objects append complete lines to the same file.
     """
 
     def __init__(self, name: str, game: GameToReview, folder: Path, subject: Mapping[str, object]) -> None:
-        """Open the file of the subject, and read its turns.
+        """Open the file for a subject, and read the turns that it already stores.
 
         Args:
             subject: from :func:`subject_of`.
@@ -85,7 +85,7 @@ class AnalysedGame:
         return [self._found[n] for n in range(len(self.game.positions))]
 
     def add(self, number: int, found: Analysis) -> None:
-        """Add a turn, and write its line; the operating system has it when this returns."""
+        """Add a turn, and write its line; once this returns, a crash of this process does not lose it."""
         steps, to_move = self.game.steps, int(self.game.positions[number].meta[META_TO_MOVE])
         played = steps[number].point if number < len(steps) else None
         self._found[number] = turn_of(number, to_move, found, played)
@@ -98,7 +98,7 @@ class AnalysedGame:
 
 
 class GameAnalyser:
-    """Analyses games. Threads: one; ``stop`` may be called by any."""
+    """Analyses all positions of games. Threads: one caller; any thread may call ``stop``."""
 
     def __init__(self, analyses: Analyses, options: SearchOptions, settings: AnalysisSettings, at_once: int) -> None:
         """Args:
@@ -118,7 +118,7 @@ class GameAnalyser:
     ) -> bool:
         """Analyse the missing turns of games in order; returns False if it was stopped.
 
-        The next game begins when fewer positions wait than are searched concurrently.
+        The next game begins once no more turns are missing than are searched concurrently.
 
         Args:
             on_turn: called in this thread after each analysed position.
@@ -136,7 +136,7 @@ class GameAnalyser:
 
     def _wait(self, begun: deque[AnalysedGame], most: int, on_turn: Callable[[], None],
               on_done: Callable[[AnalysedGame], None]) -> bool:  # fmt: skip
-        """Wait until at most ``most`` positions are missing; returns False if stopped.
+        """Wait until at most ``most`` turns of the begun games are missing; returns False if stopped.
 
         Args:
             begun: games in order; finished ones are removed and passed to ``on_done``.
@@ -156,7 +156,7 @@ class GameAnalyser:
         return False
 
     def _submit(self, game: AnalysedGame) -> None:
-        """Queue the missing turns of a game."""
+        """Submit the searches for the missing turns of a game."""
         missing, visits = game.missing, self._settings.visits or MANY_VISITS
         # Concurrent searches share the machine, so the time of each is multiplied by their number.
         seconds = self._settings.seconds * max(1, min(self._at_once, len(missing)))
@@ -167,6 +167,6 @@ class GameAnalyser:
         ])  # fmt: skip
 
     def _on_report(self, game: AnalysedGame, n: int, found: Analysis | None, is_during_search: bool) -> None:
-        """Queue a finished analysis. Threads: any."""
+        """Queue the analysis of turn ``n`` for :meth:`run` once its search has ended. Threads: any."""
         if not is_during_search:
             self._found.put("a position could not be analysed" if found is None else (game, n, found))

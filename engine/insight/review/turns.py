@@ -1,6 +1,6 @@
-"""Turns of a game: the analysis of each position, all numbers from Black's view, and its line of JSON.
+"""Turns of a game: the analysis of each position, with all numbers from Black's view, and its form as a line of JSON.
 
-As in KataGo's analysis queries, a turn is a position of the game, by the number of moves before it.
+As in KataGo's analysis queries, turns are the positions of a game, numbered by the moves before them.
 """
 
 import base64
@@ -15,7 +15,7 @@ from engine.go.geometry import BLACK
 from engine.insight.analyses import Analysis
 
 MOST_CANDIDATES = 12
-"""Number of best moves that are kept; the played move is kept too"""
+"""Maximum number of a turn's candidates, the best ones; the played move is kept besides"""
 MOST_MOVES_OF_A_LINE = 12
 
 
@@ -35,10 +35,10 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Turn:
-    """An analysed position."""
+    """The analysis of one position of a game, from Black's view."""
 
     number: int
-    """moves played before it"""
+    """number of moves before the position"""
     to_move: int
     visits: int
     winrate_black: float
@@ -46,7 +46,7 @@ class Turn:
     stdev: float | None
     """standard deviation of the final score, in points"""
     moves: list[Candidate]
-    """best first"""
+    """best first, at most ``MOST_CANDIDATES`` and the played move"""
     ownership_black: np.ndarray | None
     """float16[N*N] in policy order, 1 = Black's"""
     policy: np.ndarray | None
@@ -61,8 +61,8 @@ def turn_of(number: int, to_move: int, found: Analysis, played: int | None) -> T
     """The turn of an analysed position.
 
     Args:
-        number: moves played before it.
-        played: point of the move played in it; None = no move.
+        number: number of moves before the position.
+        played: point of the game's next move; None = the game ended here.
     """
     report, raw, owners = found.report, found.raw, found.ownership_black
     sign = 1.0 if to_move == BLACK else -1.0
@@ -88,12 +88,12 @@ def turn_of(number: int, to_move: int, found: Analysis, played: int | None) -> T
 
 
 def _rate(sign: float, value_stm: float) -> float:
-    """Black's win rate, 0 to 1."""
+    """Black's win rate, 0 to 1, from the value for the side to move; ``sign`` = 1 if Black is to move, else -1."""
     return round(0.5 + 0.5 * sign * max(-1.0, min(1.0, value_stm)), 4)
 
 
 def _lead(sign: float, score_stm: float | None) -> float | None:
-    """Black's lead."""
+    """Black's lead in points, from the lead of the side to move; ``sign`` as for :func:`_rate`."""
     return None if score_stm is None else round(sign * score_stm, 2)
 
 
@@ -122,10 +122,10 @@ def from_line(text: str) -> Turn:
 
 
 def _packed(values: np.ndarray | None) -> str | None:
-    """An array as text: base64 of zlib of float16."""
+    """An array as text: its float16 values, compressed by zlib, in base64."""
     return None if values is None else base64.b64encode(zlib.compress(values.astype("<f2").tobytes())).decode()
 
 
 def _unpacked(text: str | None) -> np.ndarray | None:
-    """An array from its text."""
+    """The float16 array of a text that :func:`_packed` made."""
     return None if text is None else np.frombuffer(zlib.decompress(base64.b64decode(text)), "<f2").astype(np.float16)

@@ -29,30 +29,30 @@ from engine.system.files import written_whole
 HERE = Path(__file__).parent
 INDEX = "index.html"
 LEAST_SCALE = 10.0
-"""Smallest range of a chart of leads or losses, in points or percent"""
+"""Minimum of :func:`scale`, in points or percent"""
 SHOWN_OF_A_LINE = 8
-"""Moves of a PV in a diagram"""
+"""Maximum number of moves of a PV in a diagram"""
 PAGE_CANDIDATES = 6
-"""Candidates of a position in a page"""
+"""Maximum number of a position's candidates in a page"""
 PAGE_LINE = 10
-"""Moves of a PV in a page"""
+"""Maximum number of moves of a PV in a page"""
 
 
 @dataclass(frozen=True)
 class ReviewOutputs:
-    """Files besides the page and the annotated SGF, and content of the latter."""
+    """The files of a review besides page and annotated SGF, and the content of that SGF."""
 
     json: bool = False
     svg: bool = False
     png: bool = False
     lines: int = 1
-    """variations in the SGF for each inaccuracy or worse"""
+    """maximum number of variations in the SGF for each inaccuracy or worse move"""
     katrain: bool = True
-    """whether the SGF has KaTrain's analysis"""
+    """whether the SGF has KaTrain's property ``KT`` with the analysis"""
 
 
 class IndexEntry(NamedTuple):
-    """A game in the index."""
+    """A reviewed game's row in the index."""
 
     page: str
     """file name of its page"""
@@ -61,7 +61,7 @@ class IndexEntry(NamedTuple):
     size: int
     result: str
     accuracies: tuple[float | None, float | None]
-    """Black's and White's"""
+    """accuracy of Black and of White; None = unknown"""
     worst: str
     """text of its most costly move"""
 
@@ -73,7 +73,7 @@ def write_review(folder: Path, review: Review, tree: SgfTree, wanted: ReviewOutp
         tree: the game's tree, which is annotated.
     Raises:
         OSError: a file cannot be written; the message names it.
-        ImportError: PNG without matplotlib.
+        ImportError: PNG is wanted and matplotlib is missing.
     """
     annotate(tree, review, wanted.lines, wanted.katrain)
     files = {".html": page_of(review).encode(), ".sgf": tree.to_bytes()}
@@ -102,14 +102,14 @@ def write_index(folder: Path, entries: Sequence[IndexEntry]) -> None:
     """Write the index of games.
 
     Raises:
-        OSError: it cannot be written; the message names it.
+        OSError: the file cannot be written; the message names it.
     """
     with written_whole(folder / INDEX) as part:
         part.write_text(page(HERE / "games.html", games=entries), encoding="utf-8")
 
 
 def page_of(review: Review) -> str:
-    """The page of a game."""
+    """The HTML page of a review."""
     return page(
         HERE / "review.html", review=review, drawings=drawings(review), data=page_data(review), kinds=KINDS,
         board=board(review.size, LAYERS, "", 'id="board" tabindex="0"'), phases=PHASES,
@@ -145,7 +145,7 @@ def drawings(review: Review) -> dict[str, str]:
 
 
 def scale(values: Sequence[float]) -> float:
-    """End of a chart's axis: the 98th percentile of the absolute values, rounded up."""
+    """End of a chart's axis of leads or losses: the 98th percentile of the absolute values, rounded up."""
     sizes = sorted(abs(value) for value in values) or [0.0]
     most = max(LEAST_SCALE, sizes[math.ceil(0.98 * len(sizes)) - 1])
     step = 5 if most <= 50 else 10
@@ -193,7 +193,7 @@ def report_of(review: Review) -> dict[str, Any]:
 
 
 def _performance(of: Performance) -> dict[str, Any]:
-    """JSON of a player's statistics."""
+    """A player's statistics as JSON values."""
     return {
         "moves": of.moves, "accuracy": of.accuracy, "accuracyInterval": of.accuracies, "meanLoss": of.mean_loss,
         "meanLossError": of.mean_loss_error, "firstChoices": of.first_choices, "nearBest": of.near_best,
@@ -202,7 +202,7 @@ def _performance(of: Performance) -> dict[str, Any]:
 
 
 def _move(review: Review, move: Move) -> dict[str, Any]:
-    """JSON of a move."""
+    """A move and its loss as JSON values."""
     return {
         "number": move.number, "color": color_letter(move.color), "move": review.vertex(move.point), "loss": move.loss,
         "noise": move.noise, "countedLoss": move.counted, "winrateLoss": move.winrate_loss,
@@ -214,7 +214,7 @@ def _move(review: Review, move: Move) -> dict[str, Any]:
 
 
 def _position(review: Review, turn: Turn) -> dict[str, Any]:
-    """JSON of a turn."""
+    """A turn as JSON values; win rate, leads and ownership are Black's."""
     owners = turn.ownership_black
     return {
         "turn": turn.number, "toMove": color_letter(turn.to_move), "visits": turn.visits, "winrate": turn.winrate_black,
