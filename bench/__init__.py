@@ -1,1 +1,1 @@
-"""Measurements: matches between GTP engines and the ratings that follow from them; one runnable module each."""
+"""Measurements of strength, speed and reliability, and matches between GTP engines; most modules are commands."""

@@ -1,9 +1,10 @@
 """``python -m bench.learner``: trains the shipped network further on idle cores, in rounds without end.
 
-A round (1) collects positions from searches of the current network, (2) labels some of them by the judge, a strong
-network, (3) trains, the teacher, a fast network, evaluating the other positions, (4) evaluates the result on held-out
-positions, and (5) if it is better there, matches it against the shipped network in the arena. Every phase is a command
-that resumes, so the learner may be killed at any time; the next start resumes in the same folder.
+A round (1) collects positions from searches of the current network, (2) labels some of them by a strong network, the
+judge, (3) trains on the labels, and on the other positions and human games, for which a fast network, the teacher,
+computes most targets during training, (4) evaluates the result on held-out positions, and (5) if it is better there
+than the shipped network, matches the two in the arena. Every phase is a command that resumes, so the learner may be
+killed at any time; the next start resumes in the same folder.
 
 Linux only: a pause is SIGSTOP, and child processes are killed with their parent.
 """
@@ -33,9 +34,9 @@ KEIMA = (sys.executable, "-m", "gtp.cli")
 NICENESS = 19
 POLL_S, RETRY_S = 5.0, 60.0
 PROCESSES = 2
-"""Processes of training, with one torch thread each, since the fast path of training is single-threaded"""
+"""Number of training processes, each with one torch thread, since the fast path of training is single-threaded"""
 REACHED_ROUNDS = 8
-"""Training uses the reached positions of this many latest rounds, and the labels of all rounds"""
+"""Number of latest rounds from which training takes unlabelled positions of searches; it takes labels of all rounds"""
 
 RULES = ("--rules", "chinese=4", "--rules", "tromp-taylor=4", "--rules", "japanese=2")
 KOMI = ("--komi", "usual=5", "--komi", "5.5..9.5=4", "--komi=-5..20=1")
@@ -56,26 +57,26 @@ TRAINING = (
     "--validate-every", "1000000", "--steps", str(STEPS),
 )  # fmt: skip
 MEAN_SHARES = (0.3, 0.6)
-"""Weights of the shipped network in the weighted means with the trained one, which are evaluated too"""
+"""Share of the shipped network in means of its parameters and the trained network's; the means are candidates too"""
 MEASURED = {
     "value_mse": "value_mse", "top1": "top1", "reached/value_difference": "value_mse/19",
     "reached/top1": "teacher_top1/19", "reached/policy_kl": "policy_kl/19",
 }  # fmt: skip
 """Metric in ``curve.csv`` -> its key in the report of ``keima evaluate``"""
 CRITERIA = ("value_mse", "reached/policy_kl", "reached/value_difference")
-"""Metrics whose sum is lowest for the best candidate"""
+"""Metrics by which the best candidate of a round is chosen: the one with the lowest sum of them"""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One command of a round.
+    """One command of the learner, skipped if the file that it makes exists.
 
     Attributes:
         name: unique in its round.
         command: a command that resumes when it is run again.
-        makes: file that exists once the phase is finished.
-        is_printed: whether ``makes`` is the command's standard output.
-        ranks: processes of distributed training.
+        makes: file that exists once the phase is finished; the learner writes it if the command does not.
+        is_printed: whether the command's standard output becomes the file ``makes``.
+        ranks: number of processes of distributed training; 1 = not distributed.
     """
 
     name: str
@@ -86,13 +87,13 @@ class Phase:
 
 
 class Learner:
-    """Runs the phases of one folder in order."""
+    """Trains the shipped network in rounds without end; one folder holds all results, and a new start resumes there."""
 
     def __init__(self, folder: Path, sources: dict[str, Any]) -> None:
         """Start in ``folder``, or resume there.
 
         Args:
-            sources: data and networks, by the options of :func:`run`.
+            sources: paths of data and networks, by the names of the options of :func:`run`.
         """
         self.folder, self.sources = folder, sources
         self.shipped = str(find_network(DEFAULT))
@@ -126,7 +127,7 @@ class Learner:
             self._arena(number, candidates[best])
 
     def _held_out(self) -> list[Phase]:
-        """Held-out positions from searches of the shipped network, and their labels."""
+        """Phases that collect held-out positions from searches of the shipped network, and label them."""
         held = self.folder / "held"
         reached, labels = held / "reached-19", held / "labels-19"
         return [
@@ -137,7 +138,10 @@ class Learner:
         ]  # fmt: skip
 
     def _data(self, number: int) -> Iterator[Phase]:
-        """Positions from searches of the last round's network, and labels of some of them and of human games."""
+        """Phases that collect positions from searches of the network that a round starts from, and label positions.
+
+        The judge labels some of the collected positions, and positions of human games.
+        """
         here, network = self._of_round(number), self._start(number)
         for size, positions, labelled, options in REACHED:
             reached = here / f"reached-{size}"
@@ -232,7 +236,7 @@ class Learner:
         return True
 
     def _start_all(self, phase: Phase, partial: Path) -> "list[subprocess.Popen[bytes]]":
-        """Start the processes of a phase; torchrun's would survive a kill -9 of this process."""
+        """Start the processes of a phase: without torchrun, whose processes would survive a kill -9 of this one."""
         log, printed = self.folder / "log.txt", partial if phase.is_printed else None
         if phase.ranks == 1:
             return [start_child(list(phase.command), None, log, printed)]
@@ -255,12 +259,12 @@ class Learner:
         return self.folder / "rounds" / f"{number:03d}"
 
     def _start(self, number: int) -> str:
-        """Path of the network that a round starts from: that of the last round, or the shipped one."""
+        """Path of the network that a round starts from: the one trained in the last round, or first the shipped one."""
         return str(self._of_round(number - 1) / "train" / "network.safetensors") if number > 1 else self.shipped
 
 
 def _measured(report: Path) -> dict[str, float]:
-    """The metrics of a report of ``keima evaluate``."""
+    """The metrics of a report of ``keima evaluate``, under their names in ``curve.csv``."""
     found = json.loads(report.read_text(encoding="utf-8"))
     return {name: found[key] for name, key in MEASURED.items()}
 
@@ -293,7 +297,7 @@ def _signal(folder: Path, number: int) -> None:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Train the shipped network further on idle cores, in one folder that resumes after any kill."""
+    """Train the shipped network further on idle cores; a run resumes in its folder after any kill."""
 
 
 @main.command()

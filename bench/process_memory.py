@@ -8,7 +8,7 @@ STATUS = Path("/proc/self/status")
 
 
 def own_mib(pid: int) -> float:
-    """Resident memory of a process in MiB, without mapped files. Linux."""
+    """Resident memory of a process in MiB, without mapped files. Linux only."""
     return _status_mib(Path(f"/proc/{pid}/status"), "RssAnon:", "RssShmem:")
 
 
@@ -20,8 +20,8 @@ def _status_mib(status: Path, *fields: str) -> float:
 class PeakMemory:
     """Growth of this process's peak memory since the object was made.
 
-    On Linux the peak is reset first, since a process inherits that of its parent. On other systems only growth beyond
-    all earlier peaks is seen, on Windows none.
+    On Linux the peak is reset first, since a process inherits its parent's peak. On other systems only growth beyond
+    all earlier peaks is measured; on Windows the growth is always 0.
     """
 
     def __init__(self) -> None:

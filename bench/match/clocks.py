@@ -52,7 +52,7 @@ def kind_of(settings: TimeSettings) -> str:
 
 
 def _kind_and_numbers(settings: TimeSettings) -> tuple[str, list[float]]:
-    """Kind and numbers of a clock, as KataGo's and KGS's commands have them.
+    """KataGo's name of a clock's kind, and the numbers after it in ``kata-time_settings`` and ``kgs-time_settings``.
 
     Raises:
         ValueError: KataGo has no such clock.
@@ -73,7 +73,7 @@ def _kind_and_numbers(settings: TimeSettings) -> tuple[str, list[float]]:
 
 
 class Dialect(enum.Enum):
-    """GTP commands that set an engine's clock."""
+    """The GTP command that sets an engine's clock: that of GTP 2, kgsGtp or KataGo."""
 
     GTP = "time_settings"
     KGS = "kgs-time_settings"
@@ -88,12 +88,12 @@ class PlayerClock:
         self.dialect = dialect
         self.left = settings.begin()
         self.overrun_s = 0.0
-        """seconds by which the clock was overstepped at most so far, tolerated or not"""
+        """largest overstepping of the clock so far in seconds, tolerated or not"""
         self._owed_s = 0.0
         """time used beyond a main time without overtime; subtracted from later moves"""
 
     def limit_s(self) -> float:
-        """Seconds until the flag falls."""
+        """Seconds that the player may spend on this move before the flag falls."""
         left, settings = self.left, self.settings
         spare = left.periods - 1 if left.stones else settings.periods
         until_s = left.seconds - self._owed_s + spare * settings.period_s
@@ -134,7 +134,10 @@ class PlayerClock:
         return f"time_settings {main_s:.10g} {period_s:.10g} {stones}"
 
     def left_words(self) -> str:
-        """Seconds and stones for ``time_left``, rounded down to whole seconds or, in KataGo's dialect, milliseconds."""
+        """Arguments of ``time_left`` after the colour: seconds and stones, or byo-yomi periods if the dialect has them.
+
+        Seconds are rounded down to whole ones or, in KataGo's dialect, to thousandths.
+        """
         left, kind = self.left, kind_of(self.settings)
         seconds, stones = left.seconds, left.stones
         if self.dialect is Dialect.KATA:

@@ -78,8 +78,9 @@ OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played tw
 @click.option("--openings", type=click.Path(exists=True, file_okay=False, path_type=Path), help=OPENINGS_HELP)
 @click.option("--opening-moves", default=0, type=Whole(0), help="length of the openings, in moves; 0 = whole games")
 @click.option(
-    "--max-moves", default=0, type=Whole(0), help="moves after which a game is scored; 0 = three times the points"
-)
+    "--max-moves", default=0, type=Whole(0),
+    help="moves after which a game is scored; 0 = three times the board's points",
+)  # fmt: skip
 @click.option(
     "--patience", "patience_s", default=GameSettings.patience_s, type=Number(1), metavar="SECONDS",
     help="longest wait for an answer that no clock limits",

@@ -21,7 +21,7 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
     """Wins between players in the ``games.jsonl`` files of match folders; a repeated game counts once.
 
     Returns:
-        (winner, loser) -> games, a draw as half a win for each.
+        (winner, loser) -> number of wins; a draw is half a win for each of the two.
     Raises:
         ValueError: a folder has no such file, or a line of it is not a valid record; one line naming it.
     """

@@ -1,10 +1,10 @@
 """A match on disk: records of games, the folder of a match and how it resumes, openings.
 
 ``match.json`` holds the settings that must be the same in every run of ``keima match`` or of the arena,
-``games.jsonl`` one :class:`GameRecord` a line, ``game-0001.sgf`` and so on the games. The table and the SGFs need the
-settings ``size``, ``komi``, ``rules``, ``time`` and, if any, ``handicap``; the others are read by the command alone. A
-game is written when it is over, first its SGF, then its line, so every line has its SGF. A game whose line is
-incomplete is played again.
+``games.jsonl`` one :class:`GameRecord` a line, ``game-0001.sgf`` and so on the games as SGF. The table and the SGFs
+need the settings ``size``, ``komi``, ``rules``, ``time`` and, if any, ``handicap``; other settings are only compared
+with those of the next run. A game is written when it is over, first its SGF, then its line, so every line has its SGF.
+A game whose line is incomplete is played again.
 """
 
 import json
@@ -47,22 +47,23 @@ class GameRecord:
     moves: list[str]
     """vertices, oldest first, without handicap stones"""
     opening: int = 0
-    """number of moves of the opening, which ``moves`` begins with"""
+    """number of opening moves, with which ``moves`` begins"""
     result: str = "?"
-    """as SGF's property RE"""
+    """result, written as in SGF's property RE"""
     winner: str | None = None
     """"first", "second", "draw", or None for a game without a result"""
     reason: str = ""
     detail: str = ""
     scores: dict[str, str] = field(default_factory=dict)
-    """answers to ``final_score`` of both players and the referee ("referee"), or the errors in their place"""
+    """answers to ``final_score`` of both players and the referee (key "referee"); instead of one, "failed: " and why"""
     slowest_s: dict[str, float] = field(default_factory=dict)
-    """longest time for a move, in seconds; empty if moves were not timed, like the next two fields"""
+    """longest time for a move, in seconds; empty if moves were not timed, as are ``spent_s`` and ``overrun_s``"""
     spent_s: dict[str, float] = field(default_factory=dict)
+    """total time of all moves, in seconds"""
     overrun_s: dict[str, float] = field(default_factory=dict)
-    """seconds by which a clock was overstepped at most, tolerated or not"""
+    """largest overstepping of the clock in seconds, tolerated or not"""
     stray_lines: dict[str, int] = field(default_factory=dict)
-    """lines on standard output that belonged to no GTP answer"""
+    """number of lines on standard output outside GTP answers"""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ class GameRecord:
         return (*(self.names[role] for role in ROLES), self.first_color, *self.moves)
 
     def role(self, color: int) -> str:
-        """Whether a colour is the match's "first" or "second" player."""
+        """Role of the player of a colour: "first" or "second"."""
         return "first" if color_word(color) == self.first_color else "second"
 
     def begin_timing(self) -> None:
@@ -82,13 +83,13 @@ class GameRecord:
 
         Args:
             winner: colour; None = a draw.
-            result: as SGF's property RE.
+            result: written as in SGF's property RE.
         """
         self.winner, self.result = "draw" if winner is None else self.role(winner), result
 
 
 def different(records: Iterable[GameRecord]) -> list[GameRecord]:
-    """Games without those that repeat an earlier one move by move. Games without moves all stay.
+    """Records without those that repeat an earlier game move by move. Games without moves are all kept.
 
     Deterministic engines repeat their games, and a repetition is no further evidence of strength.
     """
@@ -115,7 +116,7 @@ def read_record(line: bytes) -> GameRecord:
 
 
 def read_records(path: Path) -> list[GameRecord]:
-    """Records of a ``games.jsonl`` but for an incomplete last line; none if the file does not exist.
+    """Records of a ``games.jsonl``, without an incomplete last line; none if the file does not exist.
 
     Raises:
         OSError: the file cannot be read.
@@ -173,7 +174,7 @@ class MatchFolder:
         return self._path is not None
 
     def missing(self, games: int) -> list[int]:
-        """Numbers, counted from 1, of the games still to be played."""
+        """Numbers of the games still to be played, out of games 1 to ``games``."""
         finished = {record.game for record in self.records}
         return [number for number in range(1, games + 1) if number not in finished]
 
@@ -224,7 +225,7 @@ def read_openings(path: Path, size: int, most_moves: int) -> tuple[tuple[int, ..
 
 
 def _in_shard(file: Path, size: int, most_moves: int) -> Iterator[tuple[int, ...]]:
-    """The openings in a shard of games; arguments and errors as for :func:`read_openings`."""
+    """The opening of every game of a shard; arguments and errors as for :func:`read_openings`."""
     games = read_games(file)
     if not (games.starts_even() & (games.size == size)).all():
         raise ValueError(f"{file}: expected even games on {size}x{size} with Black to begin")
@@ -234,7 +235,7 @@ def _in_shard(file: Path, size: int, most_moves: int) -> Iterator[tuple[int, ...
 
 
 def _in_sgf(file: Path, size: int, most_moves: int) -> tuple[int, ...]:
-    """The opening in an SGF; arguments and errors as for :func:`read_openings`."""
+    """The opening of an SGF file's game; arguments and errors as for :func:`read_openings`."""
     try:
         found = read_sgf(file.read_bytes())
         moves = found.to_game().moves()[: most_moves or None]

@@ -26,18 +26,18 @@ from typing import IO
 ROOT = Path(__file__).resolve().parents[2]
 STDERR_LINES = 50
 MAX_LINE_BYTES = 1 << 20
-"""Longer lines are split"""
+"""Longest line of an engine's output that is read as one line; longer ones are split"""
 UNREAD_LINES = 64
-"""Length of the queue of unread lines of standard output"""
+"""Maximum number of unread lines of standard output in the queue"""
 MAX_ANSWER_MIB = 4
 SHOWN_CHARACTERS = 500
-"""Longest text of an engine in messages and records"""
+"""Length at which a text of an engine is cut in messages and records"""
 POLL_S = 0.1
 QUIT_S = 3.0
 START_S = 600.0
-"""Longest wait for an engine's first answers, before which it may compile"""
+"""Longest wait for an engine's first answers, for which it may have to compile kernels"""
 CONTROL = dict.fromkeys((*range(32), 127)) | {ord("\t"): " "}
-"""Translation by GTP 2.1: control characters are dropped, a tab becomes a space"""
+"""Table for ``str.translate`` by GTP 2, section 2.1: control characters are dropped, a tab becomes a space"""
 
 
 class EngineError(Exception):
@@ -45,25 +45,25 @@ class EngineError(Exception):
 
 
 class EngineDied(EngineError):
-    """The process ended, or could not be started."""
+    """The engine's process ended, or could not be started."""
 
 
 class EngineTimeout(EngineError):
-    """No answer within the limit."""
+    """The engine did not answer within the limit."""
 
 
 class EngineGarbled(EngineError):
-    """The answer was not GTP."""
+    """The engine's answer has a wrong id or is too long."""
 
 
 class EngineRefused(Exception):
-    """The engine answered ``?`` and accepts further commands. The text is its error message."""
+    """The engine answered ``?`` and accepts further commands. The exception's text is the engine's error message."""
 
 
 class GtpClient:
     """A GTP engine as a child process.
 
-    Threads: one caller at a time; any may call ``kill`` and set ``stopped``.
+    Threads: one caller at a time; any thread may call ``kill`` and set ``stopped``.
     """
 
     def __init__(self, command: str | Sequence[str], folder: Path | None = None, **variables: str) -> None:
@@ -83,15 +83,15 @@ class GtpClient:
         self.last_answer_s = 0.0
         """seconds from the latest command to its answer"""
         self.stray_lines = 0
-        """lines on standard output that belonged to no answer"""
+        """number of lines on standard output outside answers"""
         self.stopped = threading.Event()
-        """set by another thread, it kills the engine as soon as an answer is awaited"""
+        """event that any thread may set; the engine is then killed during the current or next wait for an answer"""
         self._ids = itertools.count(1)
         self._lines: queue.Queue[str] = queue.Queue(UNREAD_LINES)
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._commands: frozenset[str] | None = None
         self._asked = ""
-        """the last line sent"""
+        """the latest command, without its id"""
         self._killed = False
         try:
             # In its own process group the engine does not get the terminal's Ctrl-C; the match ends its engines.
@@ -119,7 +119,7 @@ class GtpClient:
 
         Args:
             command: one line, without an id.
-            limit_s: most seconds to wait.
+            limit_s: longest wait in seconds.
         Returns:
             str: the text after ``=``, several lines joined by newlines.
         Raises:
@@ -146,7 +146,7 @@ class GtpClient:
         self._write(line, line)
 
     def read_line(self, limit_s: float) -> str:
-        """The engine's next line, empty at the end of an answer.
+        """The engine's next line of standard output; an empty line ends an answer.
 
         Raises:
             EngineDied: the engine has ended.
@@ -210,10 +210,10 @@ class GtpClient:
         self.close()
 
     def _write(self, line: str, command: str) -> None:
-        """Send a line.
+        """Send a line; ``command`` names it in error messages.
 
         Raises:
-            EngineDied: the engine has ended. It may also be raised only when the answer is read.
+            EngineDied: the engine has ended. If it ends just after the line, only the wait for its answer raises this.
         """
         self._asked = command
         pipe = self._process.stdin
@@ -256,7 +256,7 @@ class GtpClient:
             return line
 
     def _death(self) -> str:
-        """One line about an engine that has ended: exit status and the last line of standard error."""
+        """Error message for an engine that has ended: exit status, last command and last line of standard error."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(QUIT_S)
         self._readers[1].join(POLL_S)
@@ -266,7 +266,7 @@ class GtpClient:
         return f"engine {ended} at {self._asked!r}{said}"
 
     def _read_stdout(self, pipe: IO[bytes]) -> None:
-        """Thread: put the engine's lines into the queue; waits while it is full, drops lines after a kill."""
+        """Thread: put lines of standard output into the queue, waiting while it is full; drop lines after a kill."""
         with pipe, contextlib.suppress(OSError, ValueError):
             for raw in iter(lambda: pipe.readline(MAX_LINE_BYTES), b""):
                 line = raw.decode("utf-8", "replace").translate(CONTROL).rstrip()
@@ -290,7 +290,12 @@ def shortened(text: str) -> str:
 
 
 def _parse_answer(lines: list[str], number: int, command: str) -> str:
-    """Text of an answer whose first line begins with ``=`` or ``?``."""
+    """Text of an answer, given as its lines.
+
+    Raises:
+        EngineRefused: the answer begins with ``?``.
+        EngineGarbled: its id is not ``number``.
+    """
     head, _, text = lines[0].partition(" ")
     if head[1:] not in ("", str(number)):
         raise EngineGarbled(f"answer to {command!r} carries id {head[1:]!r}, expected {number}")
@@ -301,7 +306,7 @@ def _parse_answer(lines: list[str], number: int, command: str) -> str:
 
 
 def argument_words(command: str | Sequence[str]) -> str | list[str]:
-    """A command line as an argument of Popen: its words; on Windows the line itself, which Windows splits.
+    """A command line as Popen's argument: a list of words; on Windows the line itself, since Windows splits it.
 
     Raises:
         ValueError: the command line is empty or has an open quotation.

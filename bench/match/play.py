@@ -32,15 +32,15 @@ REFEREE = 0
 """Key of the referee among the engines of a game; the players' keys are their colours"""
 SCORE = re.compile(r"([BW])\+(\d+(?:\.\d+)?)")
 GRACE_S = 1.0
-"""Seconds that an engine has for its answer after its flag fell; an engine that answers need not be restarted"""
+"""Seconds to wait for an answer after a flag fell and the tolerance passed: an engine that answers is not restarted"""
 KGS_RULES = {"japanese": "japanese", "chinese": "chinese", "aga": "aga", "new-zealand": "new_zealand"}
-"""Our name of a rule set -> its name in the command ``kgs-rules``"""
+"""Keima's name of a rule set -> its name in the command ``kgs-rules``"""
 Refused = Callable[[str], Exception]
-"""Makes the error that is raised when an engine answers ``?``, from the engine's words"""
+"""Function that makes the exception to raise for an engine's answer ``?`` from the text after the ``?``"""
 
 
 class MatchError(Exception):
-    """The settings or the referee are at fault, not a player, so the match stops. One line."""
+    """The match stops, since its settings or the referee are at fault, not a player. The message is one line."""
 
 
 class GameLost(Exception):
@@ -48,7 +48,7 @@ class GameLost(Exception):
 
     def __init__(self, color: int, letter: str, reason: str, *details: str) -> None:
         """Args:
-        color: of the loser.
+        color: the loser's colour.
         letter: R, T or F, which SGF's property RE has after the plus sign.
         details: joined to one text.
         """
@@ -85,8 +85,8 @@ def play_game(
     """Play one game to its end and complete its record.
 
     Args:
-        record: its number, names and colours are set; the other fields are filled in here.
-        players: by colour.
+        record: has number, names and colours; the other fields are filled in here.
+        players: colour -> engine.
         opening: points of the first moves, Black's first.
         on_move: called with the number of moves so far.
     Returns:
@@ -144,6 +144,7 @@ class _RunningGame:
         """Send an engine a command and wait for its answer.
 
         Args:
+            who: colour of a player, or ``REFEREE``.
             limit_s: longest wait; 0 = the match's patience.
             refused: makes the error to raise if the engine answers ``?``; None = EngineRefused.
         Raises:
@@ -178,7 +179,7 @@ class _RunningGame:
         return "referee" if who == REFEREE else self.record.role(who)
 
     def _ending_match(self, who: int, words: str) -> Refused:
-        """An engine's refusal as the error that stops the match."""
+        """Make a :data:`Refused` of an error that stops the match: the engine's name, ``words`` and its refusal."""
         role = self._role(who)
         name = self.record.names.get(role, role)
         return lambda refusal: MatchError(f"{name} {words}: {refusal}")
@@ -227,7 +228,7 @@ class _RunningGame:
         self._enter_move(color, self._legal_point(color, answer), (other(color),))
 
     def _genmove(self, color: int) -> str:
-        """The answer to ``genmove``; its time is taken off the player's clock."""
+        """Send ``genmove`` and subtract its time from the player's clock; returns the answer."""
         settings, clock, is_timed = self.settings, self.clocks[color], self.settings.time.is_limited
         limit_s = clock.limit_s() + settings.tolerance_s + GRACE_S if is_timed else settings.patience_s
         if is_timed and self.lists(color, "time_left"):
@@ -271,7 +272,10 @@ class _RunningGame:
         return point
 
     def _enter_move(self, color: int, point: int, listeners: Iterable[int]) -> None:
-        """Play a move on the board and send it to some engines; the referee gets moves of the opening this way."""
+        """Play a move on the board and send it to ``listeners``, engines by their keys.
+
+        The referee is a listener in the opening only; :meth:`_legal_point` sends it the later moves.
+        """
         vertex = to_vertex(point, self.settings.size)
         try:
             self.game.play(color, point)
@@ -326,7 +330,7 @@ def lead_black(text: str) -> float | None:
 
 
 def scores_alike(record: GameRecord) -> bool | None:
-    """Whether players and referee gave the same score; None if fewer than two were asked."""
+    """Whether players and referee gave the same score; None if fewer than two of them were asked."""
     if len(record.scores) < 2:
         return None
     leads = {lead_black(text) for text in record.scores.values()}
@@ -355,11 +359,11 @@ class Match:
     """called with a game's number and its number of moves so far. Threads: any."""
 
     def opening(self, game: int) -> tuple[int, ...]:
-        """Points of the opening of a game, counted from 1."""
+        """Points of a game's opening; games, numbered from 1, take the openings in turn, two games each."""
         return self.openings[(game - 1) // 2 % len(self.openings)]
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> "MatchWorker":
-        """A worker in this process. ``cores`` is not used: the engines' own options set their threads."""
+        """Make a worker in this process. ``cores`` is not used: the engines' own options set their threads."""
         return MatchWorker(self, stack)
 
 
@@ -367,7 +371,7 @@ class MatchWorker:
     """Plays ``at_once`` games concurrently. See :class:`engine.system.executor.Worker`."""
 
     def __init__(self, match: Match, stack: ExitStack) -> None:
-        """Engines start with the first game; ``stack`` ends them."""
+        """Prepare engines for ``at_once`` games; they start with their first game, and ``stack`` ends them."""
         self.threads = match.at_once
         self._match = match
         self._free: queue.SimpleQueue[_Engines] = queue.SimpleQueue()
@@ -400,7 +404,7 @@ class MatchWorker:
             self._free.put(engines)
 
     def _play(self, number: int, engines: "_Engines", stopped: threading.Event) -> GameRecord:
-        """Play one game; the first engine is Black in odd ones, and White in all handicap games."""
+        """Play one game; the first engine is Black if the number is odd, but White in all handicap games."""
         match = self._match
         first, second = (engines.running(role, stopped) for role in ROLES)
         referee = engines.running("referee", stopped) if match.referee else None
@@ -419,7 +423,7 @@ class MatchWorker:
 
 
 class _Engines:
-    """The engines of consecutive games."""
+    """The engines of one game at a time: kept from game to game, and restarted after a crash."""
 
     def __init__(self, match: Match) -> None:
         self._commands = {"first": match.first, "second": match.second, "referee": match.referee or ""}
@@ -432,7 +436,7 @@ class _Engines:
         Args:
             stopped: kills the engine when it is set while the engine is asked, also in the middle of a move.
         Raises:
-            EngineError: the engine does not start, which stops the match; no game is lost by it.
+            EngineError: the engine does not start. This stops the match; no player loses the game.
         """
         patience_s, engine = self._patience_s, self._started.get(role)
         if engine is not None and engine.is_alive:

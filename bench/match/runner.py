@@ -1,4 +1,4 @@
-"""Running a match, shared by ``keima match`` and the arena: records are written, the score shown, the table printed."""
+"""Runs a match for ``keima match`` and the arena: writes the records, shows the score, and prints the table."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -43,7 +43,7 @@ class Scoreboard:
 
         Args:
             job: its results are lines of ``games.jsonl``.
-            numbers: items of the job to run.
+            numbers: the job's items to run, by their numbers.
             prints_games: whether to print a line on standard error for each finished game.
         Raises:
             MatchError: an engine refused the settings, the referee failed, or a process died.
@@ -92,7 +92,7 @@ def play_and_report(
     Args:
         json_path: file for the statistics; None = no file.
         sprt: hypotheses of the sequential test; None = no test.
-        play: calls :meth:`Scoreboard.play`.
+        play: calls :meth:`Scoreboard.play` of the scoreboard that it gets.
     """
     console, status = Console(stderr=True), 0
     try:
@@ -119,7 +119,7 @@ def play_and_report(
 
 
 def _hypotheses(ctx: click.Context, param: click.Parameter, elo: tuple[float, float] | None) -> Hypotheses | None:
-    """Callback of ``--sprt``."""
+    """Callback of ``--sprt``: its two numbers as :class:`Hypotheses`; a usage error if they are invalid."""
     try:
         return Hypotheses(*elo) if elo else None
     except ValueError as error:
@@ -127,10 +127,10 @@ def _hypotheses(ctx: click.Context, param: click.Parameter, elo: tuple[float, fl
 
 
 def kept(command: Callable) -> Callable:
-    """Decorator: the options ``--sgf``, ``--json`` and ``--sprt``."""
+    """Decorator that adds the options ``--sgf``, ``--json`` and ``--sprt``."""
     sgf_help = "folder for SGFs and results; a match found there is resumed"
     folder = click.Path(file_okay=False, path_type=Path)
-    test_help = "sequential test: stop when one of two Elo differences of the first player is accepted, with 5% errors"
+    test_help = "sequential test: stop when ELO0 or ELO1 is accepted as the first player's Elo difference, 5% errors"
     command = click.option("--sprt", nargs=2, type=float, metavar="ELO0 ELO1", callback=_hypotheses, help=test_help)(
         command
     )

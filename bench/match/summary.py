@@ -25,11 +25,11 @@ BOUND = math.log((1.0 - ERROR) / ERROR)
 """LLR at which the higher Elo difference is accepted; at -BOUND the lower one is"""
 POINTS = {"second": 0.0, "draw": 0.5, "first": 1.0}
 UNSEEN = 1e-3
-"""Count in place of 0 wins or 0 losses, since no distribution without them has some of the mean scores"""
+"""Count that replaces 0 wins or 0 losses, with which :func:`likeliest` could not reach every mean score"""
 ROUNDS = 60
-"""Halvings of the interval of the multiplier, enough for the precision of a float"""
+"""Bisection steps for the Lagrange multiplier in :func:`likeliest`, enough for the precision of a float"""
 MOST_ELO = 2000.0
-"""Largest Elo difference, at which the weaker player's expected score is 1 in 100,000 games"""
+"""Largest Elo difference of a hypothesis; the weaker player then expects 1 win in 100,000 games"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Hypotheses:
 
 
 class SequentialTest:
-    """The SPRT over games in the order in which they ended; a decision is final."""
+    """The SPRT over games in the order in which they ended; the first decision is final."""
 
     def __init__(self, hypotheses: Hypotheses, records: Iterable[GameRecord] = ()) -> None:
         self.hypotheses = hypotheses
@@ -63,7 +63,7 @@ class SequentialTest:
             self.add(record)
 
     def add(self, record: GameRecord) -> None:
-        """Count a game, but for games without a result, repetitions (``GameRecord.key``), games after the decision."""
+        """Count a game, unless it has no result, repeats another (``GameRecord.key``) or follows the decision."""
         if record.winner is None or self.accepted is not None or (record.moves and record.key in self._seen):
             return
         self._seen.add(record.key)
@@ -91,7 +91,7 @@ def likeliest(counts: dict[float, float], score: float) -> dict[float, float]:
     They are ``share / (1 + t * (points - score))``, with the Lagrange multiplier t at which their mean is the score.
 
     Args:
-        counts: points of a game -> games, more than 0; with points below and above the score.
+        counts: points of a game -> number of games, above 0; some points are below the score, some above.
         score: mean points of a game, between 0 and 1.
     Returns:
         points -> probability.
@@ -220,7 +220,7 @@ def render(summary: dict[str, Any]) -> str:
 def _of_times(
     records: Sequence[GameRecord], name: str, combine: Callable[[Iterable[float]], float]
 ) -> dict[str, float | None]:
-    """A statistic of one of the records' times for each role: 0 without games, None if no game was timed."""
+    """A statistic of the records' field ``name`` for each role: 0 without games, None if no game was timed."""
     seconds = {role: [times[role] for record in records if role in (times := getattr(record, name))] for role in ROLES}
     return {role: combine(seconds[role] or [0.0]) if seconds[role] or not records else None for role in ROLES}
 

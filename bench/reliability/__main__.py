@@ -50,7 +50,7 @@ class Collected:
 
 
 def run_pytest(campaign: dict[str, Any], plugin: object, *options: str) -> int:
-    """Run pytest with the campaign's settings, without a project's configuration; returns pytest's exit status."""
+    """Run pytest with the campaign's settings and without any configuration file; returns pytest's exit status."""
     own = ("-c", os.devnull, "--rootdir", str(HERE), "--noconftest", "-p", "no:cacheprovider", "--disable-warnings")
     ours = ("-p", "bench.reliability.campaign", "--campaign", json.dumps(campaign))
     with redirect_stdout(sys.stderr):
@@ -84,7 +84,11 @@ def collected(names: tuple[str, ...], campaign: dict[str, Any], chosen: str) -> 
 
 
 def run_part(row: Row, campaign: dict[str, Any], file: Path, jobs: int, again: bool) -> int:
-    """Run the missing cases of a part and add each finished case to the file; returns pytest's exit status.
+    """Run the unfinished cases of a part and add a record of each to the file; returns pytest's exit status.
+
+    Args:
+        again: whether to repeat finished cases that had faults.
+        jobs: number of worker processes.
 
     Raises:
         ValueError: another process runs this part in this folder.

@@ -1,7 +1,8 @@
 """SIGKILL of Ray actors that play games in bulk: no game may be lost, none recorded twice.
 
-The actors are real processes. The network sleeps and has fixed outputs, so that every game is known: this process plays
-the same game under the same number. After every ``GAMES_PER_KILL`` games a random actor is killed; Ray restarts it.
+The actors are real processes. The network sleeps and has fixed outputs, so a game depends on its number alone, and this
+process plays the same games for comparison. After every ``GAMES_PER_KILL`` games a random actor is killed; Ray restarts
+it.
 """
 
 import os
@@ -37,13 +38,13 @@ NETWORK = [{"name": "sleeping", "sha256": "0"}]
 
 @dataclass(frozen=True)
 class NotedJob:
-    """Bulk games; each actor's process leaves a file named by its process id in a folder of this machine."""
+    """A :class:`SleepingJob`; each actor's process also creates a file in ``folder``, named by its process id."""
 
     job: SleepingJob
     folder: str
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
-        """A worker."""
+        """Create the file of this process, and make a worker."""
         (Path(self.folder) / str(os.getpid())).touch()
         return self.job.open(stack, files, cores)
 
@@ -56,7 +57,7 @@ def _play(
 
     Args:
         execution: None = this process.
-        report: called with the number of games in the folder.
+        report: called with the number of games in the folder ``out`` so far.
     """
     with ExitStack() as stack:
         play = BulkPlay([job.server(stack)], job.plan, NETWORK, out)
@@ -65,7 +66,7 @@ def _play(
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One cluster."""
+    """One case: a number of actors and a number of kills."""
     case = (2, 4) if metafunc.config.option.campaign["quick"] else (ACTORS, KILLS)
     metafunc.parametrize(("actors", "amount"), [case])
 

@@ -58,7 +58,7 @@ NAMES = (
 )  # fmt: skip
 """Parts, by the names of their modules in this folder, in the order of the table"""
 STOP_S = 15.0
-"""Seconds that a case has to end its child processes after its time limit"""
+"""Seconds after its time limit in which a case can end its child processes; then its worker is killed"""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Part:
     unit: str
     wanted: str
     figures: Mapping[str, Callable[[Iterable[float]], float]] = field(default_factory=dict)
-    """"NAME, UNIT" of a figure of outcomes -> its aggregation over all cases"""
+    """key "NAME, UNIT" of ``Outcome.figures`` -> function that combines its values of all cases"""
     alone: bool = False
     """whether cases run one at a time"""
     busy: int = 0
-    """child processes that load the processors while cases run"""
+    """number of child processes that load the processors while cases run"""
     limit_s: float = 3600.0
     """time limit of a case in seconds"""
 
@@ -84,7 +84,7 @@ class Outcome:
 
     faults: list[str] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
-    """by the keys of the part's ``figures``"""
+    """value of each figure, by the keys of ``Part.figures``"""
     amount: int | None = None
     """amount that was completed, in the part's unit; None = the case's whole amount"""
 
@@ -94,12 +94,12 @@ class Record(NamedTuple):
 
     case: str
     amount: int
-    """in the part's unit"""
+    """completed amount, in the part's unit"""
     seconds: float
     faults: list[str]
     figures: dict[str, float]
     ended: str = ""
-    """UTC, ISO 8601"""
+    """time of the end: UTC, ISO 8601"""
 
 
 class Recorder:
@@ -110,7 +110,7 @@ class Recorder:
         self._is_interrupted = False
 
     def pytest_testnodedown(self, error: object) -> None:
-        """Note that a worker was interrupted from outside: the case that it ran has no fault."""
+        """Note that a worker was interrupted from outside; its unfinished case is then not recorded as a fault."""
         self._is_interrupted |= error == "keyboard-interrupt"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -165,7 +165,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Kill a worker whose case cannot be interrupted after its time limit, such as one in an endless kernel."""
+    """Kill the worker if its case runs on for ``STOP_S`` after the time limit, as a case in an endless kernel does."""
     if limit_s := item.config.option.timeout:
         faulthandler.dump_traceback_later(limit_s + STOP_S, exit=True, file=sys.__stderr__ or sys.stderr)
     try:
@@ -191,7 +191,7 @@ def pytest_runtest_makereport(item: pytest.Function) -> Generator[None, pytest.T
 
 
 def amount_of(item: pytest.Function) -> int:
-    """A case's amount in its part's unit."""
+    """A case's parameter ``amount``, in its part's unit; 1 if it has none."""
     return int(item.callspec.params.get("amount", 1))  # type: ignore[call-overload]
 
 
@@ -214,7 +214,7 @@ class Row:
 
     @property
     def faults(self) -> list[tuple[str, str]]:
-        """All faults: case and text."""
+        """All faults, as pairs of case and text."""
         return [(record.case, fault) for record in self.records for fault in record.faults]
 
     @property

@@ -1,7 +1,7 @@
 """Games on every kind of clock, with times measured at the other end of the pipe and no tolerance.
 
 The engine plays both sides with networks whose evaluations take 1, 50 and 400 ms, while two other processes (with
-``-n`` other games, too) load the processors. Time is measured from a command to its answer. Time that the hypervisor
+``-n`` also other games) load the processors. Time is measured from a command to its answer. Time that the hypervisor
 took from the machine meanwhile (``steal`` of /proc/stat) is recorded, since no engine can account for it.
 
 Sources: see :mod:`engine.play.clock`.

@@ -1,9 +1,9 @@
 """Number of legal positions by the engine's board: each of the ``3 ** (size * size)`` boards is set up stone by stone.
 
-A board is a legal position if every chain has a liberty. Setting it up by :func:`engine.go.board.play` captures a stone
-exactly if it is not, since points not yet set are empty and liberties only become fewer. A second implementation, by
-bit sets, shares no code with the board and must agree on legality and on the stones and liberties of every chain of a
-legal position. Source of the numbers: Tromp and Farneback, "Combinatorics of Go", 2007.
+A board is a legal position if every chain has a liberty. Setting up a board by :func:`engine.go.board.play` captures a
+stone exactly if the board is illegal, since points not yet set are empty and liberties only become fewer. A second
+implementation, by bit sets, shares no code with the board and must agree on legality and on the stones and liberties of
+every chain of a legal position. Source of the numbers: Tromp and Farneback, "Combinatorics of Go", 2007.
 """
 
 import pytest
@@ -19,7 +19,7 @@ PART = Part(title="Legal positions on 2x2, 3x3, 4x4", unit="positions", wanted="
 
 @kernel
 def _spread(points, size):
-    """The neighbours of a set of points; bits are points, row by row."""
+    """Points adjacent to any point of a set; bit N of a set is point N, counted row by row."""
     first = 0
     for row in range(size):
         first |= 1 << (row * size)
@@ -57,7 +57,7 @@ def _is_legal_by_bits(black, white, size):
 
 @kernel
 def _is_read_by_bits(board, black, white):
-    """Whether the board's numbers of stones and liberties of every chain equal those by bit sets."""
+    """Whether every chain has as many stones and liberties by the board as by bit sets."""
     size = board.meta[META_SIZE]
     for index in range(size * size):
         point = point_of(index, size)
@@ -99,7 +99,7 @@ def count(board, blank):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One case a size."""
+    """One case for each board size."""
     sizes = (2, 3) if metafunc.config.option.campaign["quick"] else KNOWN
     metafunc.parametrize(("size", "amount"), [(size, KNOWN[size]) for size in sizes])
 

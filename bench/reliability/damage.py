@@ -1,6 +1,6 @@
 """Damaged files of every kind that the engine reads: read, or refused in one line, in bounded time and memory.
 
-The data of a damaged file that is accepted are also used, if that is cheap: code that uses them must not fail.
+If a reader accepts a damaged file and its data are cheap to use, they are also used, which must not fail either.
 """
 
 import time
@@ -70,7 +70,7 @@ def _settings(path: Path) -> None:
 
 
 def _learn(games: list[Games], labels: list[Labels], owners: list[FinalOwners]) -> None:
-    """Make some batches."""
+    """Make three training batches of games, labels and final owners."""
     data = Mixture(KEIMA, Material(games, labels, owners), TrainOptions(batch=4))
     for step in range(3):
         data.batch_at(step)
@@ -88,14 +88,14 @@ def _labels(path: Path) -> None:
 
 
 def _rows(path: Path) -> None:
-    """Read a shard of self-play rows and make some batches."""
+    """Read a shard of self-play rows and make three training batches."""
     batches = WindowBatches(KEIMA, read_search_rows(path), batch=4, seed=1)
     for step in range(3):
         batches.batch_at(step)
 
 
 def _owners(path: Path) -> None:
-    """Use the file as the saved final owners of an earlier run: it is read if sound, else computed again."""
+    """Let the file replace the saved final owners of an earlier run: they are read if sound, else computed again."""
     place = path.parent / "owners"
     games = made_games()
     saved_final_owners(games, place)
@@ -109,13 +109,13 @@ def _patterns(path: Path) -> None:
 
 
 def _state(path: Path) -> None:
-    """Read the file as the state of a run, and the copy beside it as its curves."""
+    """Read the file as the state of a training run, and the start of it, in ``curves.csv``, as the run's curves."""
     Curves(path.with_name("curves.csv"), 1)
     read_state(path, tiny_model(), torch.device("cpu"))
 
 
 def _match(path: Path) -> None:
-    """Resume a match with this file."""
+    """Resume a match that has this file in its folder, and make the table."""
     folder = MatchFolder(path.parent / "match", MATCH_SETTINGS)
     render(summarise(folder.records, folder.settings))
 
@@ -156,7 +156,7 @@ PART = Part(
 
 @cache
 def _original(kind: str) -> bytes:
-    """Content of a sound file, which the reader accepts."""
+    """Write a sound file of a kind and check that the reader accepts it; returns its content."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / KINDS[kind].name
         path.parent.mkdir(exist_ok=True)
@@ -179,7 +179,7 @@ def _one_line(read: Callable[[], None]) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Blocks of files of each kind."""
+    """Cases of ``amount`` damaged files each, for every kind of file."""
     files, block = (5, 5) if metafunc.config.option.campaign["quick"] else (FILES, BLOCK)
     cases = [(kind, first, block) for kind in KINDS for first in range(1, files + 1, block)]
     metafunc.parametrize(("kind", "first", "amount"), cases)

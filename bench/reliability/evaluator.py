@@ -22,9 +22,9 @@ PART = Part(
     figures={"slowest move, s": max},
 )
 WHEN = {"at the first move": (0, UNLIMITED), "in mid-game": (400, UNLIMITED), "for a while": (200, 60)}
-"""Name -> calls of the network without the fault after those at the start, then calls with it"""
+"""Moment of the fault -> number of network calls before it, not counting START_CALLS, and number of calls with it"""
 START_CALLS = 40
-"""Upper bound of the calls at the start, so that no call fails before the first move"""
+"""Upper bound of the network calls while the engine starts, none of which may fail"""
 LIMITS = {
     "byo-yomi": (("--seconds", "1"), "kata-time_settings byoyomi 0 1 3", 1.0),
     "seconds": (("--seconds", "0.5"), "", 5.0),
@@ -34,7 +34,7 @@ LIMITS = {
 """Name -> options, command that sets the clock, longest time for a move in seconds"""
 ANSWER_S, END_S = 300.0, 10.0
 SIZE, MOVES = 9, 24
-"""Few moves, so that a pass is still a mistake"""
+"""Board size, and moves of a game: so few that a pass is still a mistake"""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -40,21 +40,21 @@ ENGINES: dict[str, tuple[str, ...]] = {
     "rollouts": ("--visits", "40", "--ponder", "--ponder-visits", "500", "--threads", "2"),
     "network": ("--visits", "6", "--ponder", "--ponder-visits", "100", "--threads", "2", "--evaluators", "1"),
 }
-"""Name -> options: an engine without a search, so that many lines are read and games are long; two that search, with
-pondering and several threads"""
+"""Name -> options: an engine without a search, for many lines and long games, and two that search, with pondering and
+several threads"""
 COMMON = ("--size", "9", "--memory", "64", "--lag", "0.05")
 SHARES = ("policy", "rollouts", "policy", "network", "policy")
-"""Engines by seed, in cyclic order"""
+"""Engines of consecutive seeds, in cyclic order"""
 WARM_UP = (b"genmove b", b"final_score", b"clear_board")
 SILENCE_S = 60.0
 PAUSES, PAUSES_OF_ANALYSES = 0.01, 0.5
-"""For engines that search: share of lines, and of commands that begin an analysis, after which the writer waits"""
+"""Share of lines, and share of commands that begin an analysis, after which the writer waits if the engine searches"""
 PAUSE_S = 0.04
-"""Longest of these waits"""
+"""Longest wait of the writer after a line, in seconds"""
 SHOWN = 12
-"""Number of lines before a fault in its report"""
+"""Number of lines before a fault that its report shows"""
 LINES = 10_000
-"""Lines of a case"""
+"""Number of lines of a case"""
 
 FIRST_LINE = re.compile(rb"([=?])([0-9]*)(?: .*)?")
 STRAY = re.compile(rb"[\x00-\x1f\x7f]")
@@ -64,7 +64,7 @@ CONTROL = bytes([*range(9), *range(11, 32), 127])
 LARGEST_ID = 2**31 - 1
 
 LEFT_OUT = ("quit", "printsgf")
-"""Commands that end the session or write a file"""
+"""Commands that are never sent, since they end the session or write a file"""
 ANALYZE = (
     "lz-analyze", "kata-analyze", "cgos-analyze", "lz-genmove_analyze", "kata-genmove_analyze", "cgos-genmove_analyze",
     "kata-search_analyze", "kata-search_analyze_cancellable",
@@ -85,7 +85,7 @@ LONG = (b"", b"5 ", b"# ", b"play b ")
 
 
 class Fuzzer(FuzzedProcess):
-    """The real process and the lines of a seed."""
+    """Sends the lines of a seed to a real ``keima gtp`` and checks its replies."""
 
     def __init__(self, seed: int, count: int, engine: str = "policy", weights: str = DEFAULT) -> None:
         """Args:
@@ -106,7 +106,7 @@ class Fuzzer(FuzzedProcess):
 
     @property
     def seconds(self) -> float:
-        """Seconds from the last reply of the warm-up to the last reply."""
+        """Seconds from the last reply of the warm-up to the latest reply."""
         return self._heard_s - self._begun_s
 
     async def _write(self) -> None:
@@ -157,7 +157,7 @@ class Fuzzer(FuzzedProcess):
             raise self._fault_at(f"{missing}; standard error: {errors[-2000:]}")
 
     def _fault_at(self, text: str) -> Fault:
-        """A fault with the number of the reply, the lines before it and the next line."""
+        """Make a fault: its text, the number of the reply, the last commands with a reply, and the next command."""
         before = "\n".join(repr(line) for line in self._recent)
         following = repr(self._due[0][2][:200]) if self._due else "nothing"
         return Fault(f"reply {self.replies}: {text}\nafter\n{before}\nnext was {following}")
@@ -170,7 +170,7 @@ def command_line(engine: str, weights: str) -> list[str]:
 
 
 def lines(seed: int, count: int) -> Iterator[bytes]:
-    """``count`` lines without commands that end the session or write a file."""
+    """``count`` random lines, without those that end the session or write a file."""
     rng = random.Random(seed)
     names = [command.name for command in COMMANDS if command.name not in LEFT_OUT]
     while count:
@@ -183,7 +183,7 @@ def lines(seed: int, count: int) -> Iterator[bytes]:
 
 
 def line_of(rng: random.Random, names: list[str]) -> bytes:
-    """One line without its newline."""
+    """A random line without its newline: a command of ``names`` or of a game, perhaps changed, or random bytes."""
     kind = rng.random()
     if kind < 0.002:
         return rng.choice(LONG) + b"x" * rng.randint(MAX_LINE - 9, 4 * MAX_LINE)
@@ -195,7 +195,7 @@ def line_of(rng: random.Random, names: list[str]) -> bytes:
 
 
 def sensible(rng: random.Random) -> str:
-    """A command of a game, with mostly valid arguments."""
+    """A random command of a game, with mostly valid arguments."""
     color, size = rng.choice("bw"), 9
     vertex = rng.choice("ABCDEFGHJ") + str(rng.randint(1, size))
     clock = f"{rng.choice((0, 0.2, 3, 90, -5))} {rng.choice((0, 0.05, 0.3, 30, -2))} {rng.randint(-1, 10)}"
@@ -249,7 +249,7 @@ def reply_to(line: bytes) -> tuple[bytes, bytes] | None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One case a seed."""
+    """One case for each seed."""
     cases, count = (4, 1_000) if metafunc.config.option.campaign["quick"] else (100, LINES)
     seeds = range(1, cases + 1)
     metafunc.parametrize(("engine", "seed", "amount"), [(SHARES[seed % len(SHARES)], seed, count) for seed in seeds])

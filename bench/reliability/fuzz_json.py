@@ -30,11 +30,11 @@ PART = Part(
     limit_s=7200.0,
 )
 LINES = 5_000
-"""Lines of a case"""
+"""Number of lines of a case"""
 ENDED = 5
-"""The processes of seeds divisible by this are stopped by SIGTERM"""
+"""Processes of seeds that are divisible by this number are stopped by SIGTERM"""
 SILENCE_S, END_S = 120.0, 30.0
-"""Longest silence, and longest time from SIGTERM to exit"""
+"""Longest silence, and longest time from SIGTERM to exit, in seconds"""
 
 SIZES = (2, 3, 5, 7, 9, 9, 9, 13, 19)
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
@@ -68,7 +68,7 @@ GARBAGE = (
 
 
 class JsonFuzzer(FuzzedProcess):
-    """The real process and the lines of a seed."""
+    """Sends the lines of a seed to a real ``keima analysis`` and checks its answers."""
 
     def __init__(self, seed: int, count: int, weights: str) -> None:
         """See :class:`FuzzedProcess`."""
@@ -83,7 +83,7 @@ class JsonFuzzer(FuzzedProcess):
         self._answers_to_end = rng.randint(1, max(1, count // 2)) if is_ended else None
         """answers after which the process gets SIGTERM; None = it ends with its input"""
         self._found: defaultdict[str, Counter[int | None]] = defaultdict(Counter)
-        """by id: number of final reports of each turn; under None, of errors and answers to actions"""
+        """id -> turn -> number of final reports of the turn; turn None: number of errors and answers to actions"""
         self._nameless = self.heard = 0
 
     async def _write(self) -> None:
@@ -167,7 +167,7 @@ def values_of(line: bytes) -> dict[str, Any]:
 
 
 def turns_of(line: bytes) -> set[int]:
-    """The turns of a query."""
+    """The turns that a query asks for."""
     values = values_of(line)
     # Fractions are cut off, as by KataGo.
     return {int(turn) for turn in values.get("analyzeTurns", [len(values["moves"])])}
@@ -179,12 +179,12 @@ def asks_for_nothing(line: bytes) -> bool:
 
 
 def place(rng: random.Random, size: int) -> str:
-    """A vertex of a board, or a pass."""
+    """A random vertex of a board, or seldom a pass."""
     return "pass" if rng.random() < 0.03 else f"{COLUMNS[rng.randrange(size)]}{rng.randint(1, size)}"
 
 
 def query(rng: random.Random) -> dict[str, Any]:
-    """A valid query, except that moves may be illegal."""
+    """A random query, valid except that moves may be illegal."""
     size = rng.choice(SIZES)
     moves = [["BW"[n % 2], place(rng, size)] for n in range(rng.choice((0, 1, 2, 3, 5, 8)))]
     found: dict[str, Any] = {
@@ -213,7 +213,7 @@ def query(rng: random.Random) -> dict[str, Any]:
 
 
 def spoiled(rng: random.Random, values: dict[str, Any]) -> dict[str, Any]:
-    """A query with invalid values, missing fields or unknown fields."""
+    """A query with random damage: invalid values, missing fields or unknown fields."""
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         name = rng.choice((*values, "priorities", "komi", "analyzeTurns", "overrideSettings", "allowMoves", "nonsense"))
         if name in values and rng.random() < 0.2:
@@ -227,7 +227,11 @@ def spoiled(rng: random.Random, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def action(rng: random.Random, sent: int) -> dict[str, Any]:
-    """An action, known or unknown."""
+    """A random action, known or unknown.
+
+    Args:
+        sent: number of queries and actions so far, of which ``terminate`` names a recent one.
+    """
     kind = rng.choice(("query_version", "query_models", "clear_cache", *("terminate",) * 4, "terminate_all", "no such"))
     found: dict[str, Any] = {"action": kind}
     if kind == "terminate":
@@ -241,7 +245,7 @@ def lines(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
     """Lines without newlines, none blank, reproducible by seed.
 
     Yields:
-        Id (empty if the line surely has no valid one; a damaged line may have lost it) and line.
+        Id and line. The id is empty if the line surely has no valid one; a damaged line may have lost its id.
     """
     rng = random.Random(seed)
     for number in range(count):
@@ -264,7 +268,7 @@ def lines(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One case a seed."""
+    """One case for each seed."""
     cases, count = (2, 500) if metafunc.config.option.campaign["quick"] else (20, LINES)
     metafunc.parametrize(("seed", "amount"), [(seed, count) for seed in range(1, cases + 1)])
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from bench.match.gtp_client import ROOT
 
 START_S = 900.0
-"""Longest silence before the first answers, for which kernels may have to be compiled"""
+"""Longest silence before the first answers, in seconds, since kernels may have to be compiled"""
 LONGEST_LINE = 1 << 28
 MOST_FAULTS = 10
 
@@ -27,8 +27,8 @@ class FuzzedProcess(ABC):
     def __init__(self, command: Sequence[str], rng: random.Random, silence_s: float) -> None:
         """Args:
         command: words of the command line.
-        rng: draws the lengths of pieces.
-        silence_s: longest silence after the first answers, after which the process is killed.
+        rng: draws the lengths of the pieces that are sent.
+        silence_s: longest silence once the first answers have come; a process that is silent longer is killed.
         """
         self._command, self._rng, self._silence_s = command, rng, silence_s
         self._process: Process
@@ -93,7 +93,7 @@ class FuzzedProcess(ABC):
             self._check_end(status, errors.read().decode(errors="replace"))
 
     async def _soon(self, coming):
-        """The result of an awaitable; raises TimeoutError when the process counts as silent."""
+        """The result of an awaitable; raises TimeoutError if it takes longer than the longest silence allowed."""
         return await asyncio.wait_for(coming, self._silence_s if self.has_begun else START_S)
 
     async def _send(self, line: bytes, most: int) -> None:

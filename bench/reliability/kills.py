@@ -36,7 +36,7 @@ from engine.system.run_folder import NumberSet, read_blocks
 
 CASES = 25
 POLL_S, END_S = 0.05, 20.0
-"""Interval of looking at the disk, and longest life of a killed process's children"""
+"""Seconds between two checks of the disk, and seconds in which child processes of a killed process must end"""
 POSITIONS = 160
 PROGRAMS = {"keima": PROGRAM, "arena": (sys.executable, "-P", "-m", "bench.strength.arena")}
 SMALL = "--device cpu --threads 1"
@@ -45,12 +45,12 @@ NETWORK = "--blocks 1 --channels 8"
 
 
 class Work(NamedTuple):
-    """A command to kill."""
+    """A command that a case kills and runs again."""
 
     command: str
-    """command line, with names of material and the output folder ``{out}`` in braces"""
+    """command line; braces stand for the output folder, ``{out}``, and for inputs by their names in :func:`material`"""
     kept: Callable[[Path], int]
-    """amount that is stored in the output folder so far: steps, positions, games"""
+    """amount stored in the output folder so far: number of steps, positions or games"""
     result: Callable[[Path, str], Any]
     """result to compare, from the finished folder and standard output"""
     is_once: bool = False
@@ -58,7 +58,7 @@ class Work(NamedTuple):
 
 
 def steps_kept(out: Path) -> int:
-    """Steps of the saved state."""
+    """Number of training steps in the saved state; 0 without one."""
     if not (out / "state.safetensors").exists():
         return 0
     with safe_open(out / "state.safetensors", "pt") as file:
@@ -70,13 +70,13 @@ def _weights(out: Path, _: str) -> dict[str, torch.Tensor]:
 
 
 def _labelled(out: Path) -> int:
-    """Positions in shards."""
+    """Number of labelled positions in shards."""
     path = out / "labels.json"
     return sum(json.loads(path.read_text())["positions"].values()) if path.exists() else 0
 
 
 def _positions(out: Path, _: str) -> str:
-    """``enough`` if there are enough positions, none twice; else counts."""
+    """``enough`` if there are at least POSITIONS positions, none twice; else how many, and how many different ones."""
     found: list[tuple[int, int, int]] = []
     for path in sorted(out.glob("*.npz.xz")):
         labels = read_labels(path)
@@ -87,7 +87,7 @@ def _positions(out: Path, _: str) -> str:
 
 @cache
 def _in_shard(path: Path) -> dict[int, tuple[bytes, int, int]]:
-    """The games of a shard by number: moves, result, number of the sampled position."""
+    """Games of a shard: number -> moves, result and number of the sampled position."""
     games = read_games(path)
     parts = [part.tobytes() for part in np.split(games.moves, games.offsets[1:-1])]
     games_of = zip(parts, games.result.tolist(), games.position.tolist(), strict=True)
@@ -95,7 +95,7 @@ def _in_shard(path: Path) -> dict[int, tuple[bytes, int, int]]:
 
 
 def games_kept(out: Path) -> int:
-    """Games of ``keima data play`` or positions of ``keima data values``, in shards or in the journal."""
+    """Number of games of ``keima data play``, or positions of ``keima data values``, in shards or in the journal."""
     manifest = out / "games.json"
     # The journal first: games that leave it meanwhile are in a shard.
     held = {number for block in read_blocks(out / "journal.bin") for number in block.numbers.tolist()}
@@ -104,7 +104,7 @@ def games_kept(out: Path) -> int:
 
 
 def played(out: Path, _: str = "") -> list[tuple[int, tuple[bytes, int, int]]]:
-    """All games in order, repeated ones included."""
+    """Number and content of all games in a folder's shards, in order of numbers, repeated ones included."""
     return sorted(game for path in sorted(out.glob("*.npz.xz")) for game in _in_shard(path).items())
 
 
@@ -121,7 +121,7 @@ def _numbers(out: Path, _: str) -> list[int]:
 
 
 def _zero_kept(out: Path) -> int:
-    """Games of self-play, in shards or in the journal."""
+    """Number of games of self-play, in shards or in the journal."""
     manifest, blocks = out / "rows" / "rows.json", read_blocks(out / "rows" / "journal.bin")
     kept = NumberSet(json.loads(manifest.read_text())["numbers"] if manifest.exists() else [])
     for block in blocks:
@@ -130,7 +130,7 @@ def _zero_kept(out: Path) -> int:
 
 
 def _turns(out: Path, _: str) -> str:
-    """Number of finished turns, and whether each game and each network's row of curves exists once, as text."""
+    """As text: number of finished turns, and whether each game and each network's row of ``curves.csv`` exists once."""
     shards = sorted((out / "rows").glob("*.npz.xz"))
     numbers = [number for path in shards for number in read_search_rows(path).games.number.tolist()]
     steps = [line.split(",")[0] for line in (out / "curves.csv").read_text().splitlines() if "zero/rows" in line]
@@ -242,7 +242,7 @@ def kill(
 
     Args:
         seconds: duration of the undisturbed run.
-        moment_s: twice the time of the kill; halved again while the command ends before it.
+        moment_s: twice the seconds before the kill; halved again whenever the command ends before the kill.
     """
     was_killed, attempt = False, 0
     while not was_killed:
@@ -268,7 +268,7 @@ def kill(
 
 @contextmanager
 def _started(work: Work, places: Mapping[str, object], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A command's process in its own session, all of which is killed at the end of the block."""
+    """Start a command in its own process group; the whole group is killed at the end of the ``with`` block."""
     name, *words = shlex.split(work.command)
     command = [*PROGRAMS[name], *(word.format_map(places) for word in words)]
     process = start_child(command, None, folder / "errors", folder / "printed")
@@ -314,7 +314,7 @@ def _killed(work: Work, places: Mapping[str, object], out: Path, moment_s: float
 
 
 def _is_alive(group: int) -> bool:
-    """Whether any process of a group lives."""
+    """Whether any process of a process group lives."""
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
@@ -330,7 +330,7 @@ def _are_alike(result: Any, expected: Any) -> bool:
 
 
 def difference(result: Any, expected: Any) -> str:
-    """The difference between a result and the expected one as text; of lists only the items that differ."""
+    """A result and the expected one as text, cut to 500 characters each; of lists only the items that differ."""
     counts = ""
     if isinstance(result, list) and isinstance(expected, list):
         ours, theirs = [one for one in result if one not in expected], [one for one in expected if one not in result]

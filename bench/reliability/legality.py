@@ -31,24 +31,24 @@ PART = Part(
     limit_s=1800.0,
 )
 POSITIONS = 2000
-"""Positions of a case"""
+"""Number of positions of a case"""
 RANDOM_CASES, REAL_CASES = 300, 200
 SIZES = (5, 7, 9, 13, 19)
 LENGTH = 1.6
-"""Most moves of a random game, as a share of the points"""
+"""Maximum number of moves of a random game, as a multiple of the board's points"""
 PASSES = 0.02
 RULES = Rules("as GNU Go")
 GNU_GO = find_gnugo()
 SHOWN = 5
-"""Most differences in the report of a case"""
+"""Maximum number of differences in the report of a case"""
 
 GAMES, SHARE = 20, 200
-"""Recorded games of a case: this number of a shard's games, or every n-th game of a folder"""
+"""Recorded games of a case: GAMES random games of a shard, or every SHARE-th game of a folder"""
 
 Moves = list[tuple[int, int]]
-"""Colours and points"""
+"""Moves as pairs of colour and point"""
 Script = list[tuple[str, str | None]]
-"""Commands and expected answers; None = any answer"""
+"""GTP commands and the answers expected; None = any answer"""
 
 
 def random_moves(size: int, seed: int) -> Iterator[tuple[int, int]]:
@@ -97,7 +97,7 @@ def compare(script: Script) -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Random and recorded games; without ``--games`` more random ones instead."""
+    """Cases of random and of recorded games; without ``--games`` all cases are of random games."""
     campaign = metafunc.config.option.campaign
     n_real = (2 if campaign["quick"] else REAL_CASES) if campaign["games"] else 0
     n_random = (4 if campaign["quick"] else RANDOM_CASES + REAL_CASES) - n_real

@@ -27,7 +27,7 @@ FAULTS = ("error", "hang", "memory", "nan")
 HANG_S = 86400.0
 UNLIMITED = 1 << 60
 START_S, SETTLE_S = 600.0, 3.0
-"""Longest wait for an engine's first answers, and time in which it loads the rest after them"""
+"""Longest wait for an engine's first answers, and pause after them in which it loads the rest, in seconds"""
 
 
 class MadeNetwork(HashNetwork):
@@ -62,7 +62,7 @@ class MadeNetwork(HashNetwork):
 
 
 def command(network: dict[str, object], *options: str) -> list[str]:
-    """The command line of an engine.
+    """The command line of ``keima gtp`` with a made network, as words.
 
     Args:
         network: arguments of :class:`MadeNetwork`, by name.
@@ -74,7 +74,7 @@ def command(network: dict[str, object], *options: str) -> list[str]:
 
 @contextmanager
 def started(network: dict[str, object], *options: str) -> Iterator[GtpClient]:
-    """An engine with a made network that has finished loading; arguments as for :func:`command`."""
+    """Start an engine with a made network and wait until it has loaded; arguments as for :func:`command`."""
     ahead.compile_kernels(KEIMA.name)
     with GtpClient(command(network, *options), ROOT) as client:
         for question in ("kata-get-rules", "final_score"):
@@ -87,7 +87,7 @@ def started(network: dict[str, object], *options: str) -> Iterator[GtpClient]:
 @click.option("--seconds-each", default=0.0, help="seconds to evaluate a position")
 @click.option("--fault", default="none", type=click.Choice(("none", *FAULTS)), help="fault of the network")
 @click.option("--good", default=0, help="calls of the network before the fault begins")
-@click.option("--bad", default=UNLIMITED, help="calls of the network with the fault")
+@click.option("--bad", default=UNLIMITED, help="calls of the network with the fault, after which it works again")
 @click.argument("options", nargs=-1)
 def main(seconds_each: float, fault: str, good: int, bad: int, options: tuple[str, ...]) -> None:
     """Run keima gtp with OPTIONS and a network of configurable evaluation time and faults."""
@@ -96,7 +96,7 @@ def main(seconds_each: float, fault: str, good: int, bad: int, options: tuple[st
     made = MadeNetwork(seconds_each, fault, good, bad)
 
     def load(path: NetworkPath, device: object, samples: object = None) -> MadeNetwork:
-        """Replaces the function that loads a network from a file."""
+        """Return the made network, in place of the function that loads a network from a file."""
         return made
 
     keima(["gtp", *options], obj=load)

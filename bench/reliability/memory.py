@@ -10,8 +10,8 @@ warm-up ends, and later growth is a leak.
 * games: the commands of a server for every game (board size, clock, genmoves of both colours with searches and
   pondering; undo, an analysis, ``final_score`` and ``final_status_list``), on 9x9, 13x13, 9x9 and 19x19 in turn; one
   sample after each game.
-* analysis: ``kata-analyze`` with ownership on 19x19; a move is played every ten seconds, two are undone after every
-  fifth, the board is cleared after 120 moves; one sample for each update, every half second.
+* analysis: ``kata-analyze`` with ownership on 19x19; a move is played every ten seconds, the last two moves are undone
+  after every fifth move, the board is cleared after 120 moves; one sample for each update, every half second.
 * self-play: games by search in bulk on 5x5, with the default options and a fake network without cost; rows go to
   shards, of which only the newest are kept; two samples a second.
 
@@ -55,7 +55,7 @@ SHOWN = 24
 
 
 class Scale(NamedTuple):
-    """Amounts of the full or the quick campaign."""
+    """Lengths of warm-up and measurement, board sizes and tolerance of the full or the quick campaign."""
 
     warm_up_games: int
     games: int
@@ -65,7 +65,7 @@ class Scale(NamedTuple):
     """board sizes of the games, in turn"""
     analysed_size: int
     warm_up_self_play: int
-    """number of games"""
+    """number of games of the warm-up"""
     self_play: int
     """number of games after the warm-up"""
     tolerance: float
@@ -76,7 +76,7 @@ QUICK = Scale(4, 8, 4.0, 8.0, QUICK_SIZES, 9, 300, 1_000, QUICK_TOLERANCE)
 
 
 def _engine(weights: str, *options: str) -> GtpClient:
-    """An engine that has played its first move."""
+    """Start an engine and let it play its first move."""
     command = keima("gtp", "--weights", weights, "--memory", MEMORY_MIB, *options)
     client = GtpClient(command, ROOT, KEIMA_CONFIG=NO_FILE)
     client.ask("genmove b", LIMIT_S)

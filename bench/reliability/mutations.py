@@ -12,7 +12,7 @@ GZIP, XZ, ZIP = b"\x1f\x8b", b"\xfd7zXZ\x00", b"PK\x03\x04"
 INSIDE = 0.7
 """Share of mutations of a compressed file that damage its content and leave its checksums valid"""
 START = 2048
-"""Half of the damage is within this many first bytes, where most of a file's structure is"""
+"""Number of bytes at the start of a file in which half of the damage lies, since most of the structure is there"""
 BOMB = 96 << 20
 NUMBER = re.compile(rb"\d+")
 ABSURD = (b"0", b"-1", b"1", b"255", b"256", b"65536", b"2147483648", b"-9223372036854775809", b"1" * 40, b"1e400",
@@ -37,7 +37,7 @@ def mutated(content: bytes, random: Random) -> bytes:
 
 
 def changed(content: bytes, random: Random, times: tuple[int, ...] = (1, 1, 2, 5)) -> bytes:
-    """Content with random changes, as many as one of ``times``."""
+    """Content with random changes; their number is drawn from ``times``."""
     for _ in range(random.choice(times)):
         content = random.choice(CHANGES)(content, random)
     return content
@@ -62,61 +62,61 @@ def _zip(content: bytes, random: Random) -> bytes:
 
 
 def _place(content: bytes, random: Random) -> int:
-    """A random offset."""
+    """A random offset, half of the time among the first START bytes."""
     return random.randrange(min(len(content), START) if random.random() < 0.5 else len(content)) if content else 0
 
 
 def _slice(content: bytes, random: Random, most: int) -> tuple[int, int]:
-    """Start and end of a random piece."""
+    """Start and end of a random piece of 1, 4, 64 or ``most`` bytes, cut off at the end of the content."""
     start = _place(content, random)
     return start, min(len(content), start + random.choice((1, 4, 64, most)))
 
 
 def _bit(content: bytes, random: Random) -> bytes:
-    """One bit flipped."""
+    """Content with one bit flipped."""
     at = _place(content, random)
     return content[:at] + bytes(byte ^ 1 << random.randrange(8) for byte in content[at : at + 1]) + content[at + 1 :]
 
 
 def _noise(content: bytes, random: Random) -> bytes:
-    """A piece overwritten by random bytes, zeros or ones."""
+    """Content with a piece overwritten by random bytes, zero bits or one bits."""
     start, end = _slice(content, random, 1024)
     fill = random.choice((random.randbytes(end - start), bytes(end - start), b"\xff" * (end - start)))
     return content[:start] + fill + content[end:]
 
 
 def _cut(content: bytes, random: Random) -> bytes:
-    """The end cut off."""
+    """Content with the end cut off."""
     return content[: _place(content, random)]
 
 
 def _without(content: bytes, random: Random) -> bytes:
-    """A piece removed."""
+    """Content with a piece removed."""
     start, end = _slice(content, random, 4096)
     return content[:start] + content[end:]
 
 
 def _inserted(content: bytes, random: Random) -> bytes:
-    """Random bytes inserted, or a character with a meaning in JSON or SGF."""
+    """Content with random bytes, or a character with a meaning in JSON or SGF, inserted."""
     at = _place(content, random)
     fresh = random.choice((random.randbytes(random.choice((1, 8, 500))), random.choice(SIGNS)))
     return content[:at] + fresh + content[at:]
 
 
 def _repeated(content: bytes, random: Random) -> bytes:
-    """A piece repeated."""
+    """Content with a piece repeated in place, 1, 2 or 100 times."""
     start, end = _slice(content, random, 1024)
     return content[:end] + content[start:end] * random.choice((1, 2, 100)) + content[end:]
 
 
 def _moved(content: bytes, random: Random) -> bytes:
-    """A piece overwritten by another one."""
+    """Content with a piece overwritten by another piece of it."""
     (start, end), at = _slice(content, random, 256), _place(content, random)
     return content[:at] + content[start:end] + content[at + end - start :]
 
 
 def _number(content: bytes, random: Random) -> bytes:
-    """A decimal number replaced by an absurd one, or by another one of the same length."""
+    """Content with a decimal number replaced by an absurd one, or by a random number of the same length."""
     at = _place(content, random)
     found = NUMBER.search(content, at) or NUMBER.search(content)
     if found is None:

@@ -1,4 +1,4 @@
-"""Small sound files of every kind that the engine reads, which mutations start from."""
+"""Small sound files of every kind that the engine reads, to be damaged by :mod:`bench.reliability.mutations`."""
 
 import gzip
 import json
@@ -140,7 +140,7 @@ def label_shard(path: Path) -> None:
 
 
 def made_rows() -> SearchRows:
-    """Two searches of every game."""
+    """Self-play rows: random results of two searches in every game of :func:`made_games`."""
     random, area = np.random.default_rng(3), SIZE * SIZE
     games = made_games()._replace(ending=np.full(GAMES, COUNTED, np.uint8), number=np.arange(GAMES))
     return SearchRows(
@@ -163,7 +163,7 @@ def patterns(path: Path) -> None:
 
 
 def final_owners(path: Path) -> None:
-    """Write the saved final owners of the games."""
+    """Write the final owners of :func:`made_games` as a run saves them."""
     saved_final_owners(made_games(), path.parent / "owners")
     next((path.parent / "owners").iterdir()).replace(path)
 

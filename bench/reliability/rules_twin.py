@@ -1,8 +1,8 @@
 """A slow reference implementation of board and rules in plain Python.
 
 Stones are a dict from (row, column) to colour. Chains, liberties, captures and areas are flood-filled for every query;
-ko is decided by comparing positions. Only the constants for colours and ko rules are shared with the kernels, so a
-common error is unlikely.
+ko is decided by comparing positions. Only the constants for colours and ko rules are shared with the kernels, so an
+error common to twin and kernels is unlikely.
 """
 
 from engine.go.geometry import BLACK, WHITE, other
@@ -56,7 +56,7 @@ def after(stones: Stones, size: int, cell: Cell, color: int) -> tuple[Stones, in
 
 
 class Twin:
-    """A game: stones, prisoners and the history of positions."""
+    """A game by the reference implementation: stones, prisoners and the history of positions."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -82,7 +82,7 @@ class Twin:
         return [cell for cell in cells if cell not in self.stones]
 
     def legal_cells(self, color: int, rule_pairs: list[tuple[int, bool]]) -> list[set[Cell]]:
-        """Legal moves of a colour for each pair of ko rule and whether multi-stone suicide is legal."""
+        """Legal moves of a colour, a set for each pair of rules: ko rule, and whether multi-stone suicide is legal."""
         positions = {stones for stones, _ in self.situations}
         situations = set(self.situations)
         legal: list[set[Cell]] = [set() for _ in rule_pairs]

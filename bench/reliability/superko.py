@@ -20,11 +20,11 @@ PART = Part(
     wanted="50,000 positions, 0 differences",
 )
 POSITIONS = 250
-"""Positions of a case"""
+"""Number of positions of a case"""
 CASES_A_RULE_SET = 20
 SIZES = (2, 3, 4, 5, 7, 9)
 LENGTH = 6
-"""Most moves of a game, as a multiple of the points: small boards fill up several times"""
+"""Maximum number of moves of a game, as a multiple of the board's points, so that small boards fill up several times"""
 PASSES = 0.02
 
 
@@ -36,12 +36,12 @@ def differences(game: Game, twin: Twin, points: np.ndarray) -> list[str]:
         legal_moves(game.position, color, mask)
         ours = {divmod(int(index), size) for index in np.flatnonzero(mask[:-1])}
         if ours != (theirs := twin.legal_cells(color, flags)[0]):
-            found.append(f"legal for colour {color}: {sorted(ours ^ theirs)} in one of both only")
+            found.append(f"legal for colour {color}: {sorted(ours ^ theirs)} in one of the two only")
         if (taken := game.captures(color)) != (lost := twin.lost[other(color)]):
             found.append(f"captures of colour {color}: {taken}, expected {lost}")
     colors = game.position.board.color[points]
     stones = {divmod(index, size): int(colors[index]) for index in np.flatnonzero(colors != EMPTY).tolist()}
-    return found if stones == twin.stones else [*found, "other stones"]
+    return found if stones == twin.stones else [*found, "the stones differ"]
 
 
 def play_beside_twin(size: int, rules: Rules, seed: int, most: int) -> tuple[int, list[str]]:
@@ -68,14 +68,14 @@ def play_beside_twin(size: int, rules: Rules, seed: int, most: int) -> tuple[int
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """``CASES_A_RULE_SET`` cases of every rule set; one in the quick campaign."""
+    """``CASES_A_RULE_SET`` cases of every rule set; in the quick campaign one of each."""
     seeds = range(1 if metafunc.config.option.campaign["quick"] else CASES_A_RULE_SET)
     cases = [(name, seed, POSITIONS) for seed in seeds for name in RULE_SETS]
     metafunc.parametrize(("rules", "seed", "amount"), cases)
 
 
 def test_games(rules: str, seed: int, amount: int, outcome: Outcome) -> None:
-    """Play games under one rule set."""
+    """Compare ``amount`` positions of random games under one rule set."""
     left, number = amount, 0
     while left > 0:
         size = SIZES[(seed + number) % len(SIZES)]

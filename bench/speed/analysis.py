@@ -65,7 +65,7 @@ def _read_head(client: GtpClient) -> None:
 
 
 def growth_of(client: GtpClient, minutes: float) -> float:
-    """Growth of memory in MiB in the second half of a long analysis."""
+    """Growth of the engine's resident memory in MiB in the second half of an analysis of ``minutes``."""
     end_s = time.perf_counter() + 60 * minutes
     client.send(f"kata-analyze {100 * LONG_INTERVAL_S:g} ownership true")
     used = []

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 POSITIONS = 5
 WARM_UP = 0.25
-"""Length of the unmeasured search before each measured one, as a share of the latter's time"""
+"""Length of the unmeasured search before each measured one, as a share of the measured one's time"""
 LOOKS = 20
-"""Samples of the number of leaves in flight during a search"""
+"""How many times the leaves in flight are counted during a search"""
 CPU_BATCHES = (4, 8, 16, 32)
 GPU_BATCHES = (8, 16, 32, 64, 128)
 MOST_WORKERS = 16
-"""Most search threads tried with a GPU; more would contend for the tree's lock"""
+"""Maximum number of search threads to try with a GPU; more would contend for the tree's lock"""
 ELO_A_DOUBLING = 250.0
 ELO_A_LEAF = 7.0
 """Elo that each leaf in flight costs at 800 visits a move"""
@@ -60,7 +60,7 @@ COLUMNS = ("visits/s", "evals/s", "in flight", "Elo")
 
 
 class Setting(NamedTuple):
-    """Values of three options to measure together; never the 0 that means automatic, but for ``evaluators``."""
+    """Values of three options to measure together; the 0 that means automatic is replaced by the automatic value."""
 
     evaluators: int
     """0 = the option has no effect, as with a GPU or without a network"""
@@ -69,7 +69,7 @@ class Setting(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """Counts of one search."""
+    """Counts and duration of one search."""
 
     visits: int
     evaluations: int
@@ -93,7 +93,7 @@ class Measured(list[Searched]):
     """The searches of a setting, one a position, in the order of the positions."""
 
     def per_second(self, name: str) -> float:
-        """Visits or evaluations a second."""
+        """Visits or evaluations (``name``) a second, over all searches."""
         return sum(getattr(one, name) for one in self) / sum(one.seconds for one in self)
 
     def in_flight(self) -> float:
@@ -116,7 +116,7 @@ class Gain(NamedTuple):
 
 
 def counts(most: int) -> list[int]:
-    """Numbers of threads to try: 1 to ``most`` up to 4, else powers of two and ``most``."""
+    """Numbers of threads to try: 1 to ``most`` if ``most`` <= 4; else powers of two below ``most``, and ``most``."""
     if most <= 4:
         return list(range(1, most + 1))
     return sorted({1 << i for i in range(most.bit_length())} | {most})
@@ -127,7 +127,7 @@ def settings_to_try(
 ) -> list[Setting]:
     """Settings to measure: the present one first, then every combination of some values.
 
-    The values vary evaluators on the CPU, and search threads with a GPU or without a network.
+    Tried are several values of ``batch``, and of ``evaluators`` if a network is on the CPU, else of ``threads``.
 
     Args:
         cores: number of processors.
@@ -167,7 +167,7 @@ def as_options(setting: Setting, parts: "Parts") -> dict[str, int]:
 
 
 def best_of(found: dict[Setting, Measured], present: Setting, move_s: float) -> Setting:
-    """The strongest setting if it gains more than its error and ``WORTH_ELO`` over the present one; else the latter."""
+    """The strongest setting if its gain over the present one exceeds its margin and ``WORTH_ELO``; else ``present``."""
     gains = {setting: one.gain(found[present], move_s) for setting, one in found.items()}
     best = max(gains, key=lambda setting: gains[setting].elo)
     return best if gains[best].elo > max(WORTH_ELO, gains[best].margin) else present
@@ -226,7 +226,7 @@ def _search(parts: "Parts", server: "InferenceServer | None", position: "Positio
 
 
 def _number(name: str) -> Whole:
-    """Type of the values to try for an option: its own range without 0, which means automatic."""
+    """Type of the values to try for an option: the option's own range without 0, which means automatic."""
     item = next(item for item in fields(SearchOptions) if item.name == name)
     return Whole(1, item.metadata["high"])
 
@@ -244,7 +244,7 @@ def _number(name: str) -> Whole:
 )
 @click.option("--threads", multiple=True, type=_number("threads"), help="search threads to try, repeatable")
 @click.option("--batch", "batches", multiple=True, type=_number("batch"), help="batch size to try, repeatable")
-@click.option("--write/--no-write", default=None, help="write the best to the settings file; default: ask")
+@click.option("--write/--no-write", default=None, help="write the best setting to the settings file; default: ask")
 @click.pass_context
 def command(ctx, config, weights, device, size, seconds, move_seconds, evaluators, threads, batches, write) -> None:
     """Find the settings that play strongest on this machine.
@@ -323,7 +323,7 @@ def _show(found: dict[Setting, Measured], present: Setting, best: Setting, move_
 
 
 def _conclude(is_present: bool, values: dict[str, int], config: Path | None, write: bool | None) -> None:
-    """Print the recommended setting, and write it if the option or the user says so."""
+    """Print the recommended setting, and write it to the settings file if ``write`` is set or the user agrees."""
     line = ", ".join(f"{name} = {value}" for name, value in values.items())
     if is_present:
         click.echo(f"nothing is clearly better than the present settings: {line}")

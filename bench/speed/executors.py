@@ -28,7 +28,7 @@ from gtp.cli.options import ExecutorOptions
 SIZE, MOVES = 7, 40
 """Board size, and length of every game; moves are random, so few games end earlier"""
 AT_ONCE = 2
-"""Chunks that an actor plays concurrently, each a table of games"""
+"""Tables of games that an actor plays concurrently"""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SleepingJob:
     """Bulk games with a network that sleeps. See :class:`engine.system.executor.Job`."""
 
     games: int
-    """games of a table"""
+    """number of games that a table plays side by side"""
     batch_s: float
     """seconds that an evaluation takes"""
 
@@ -50,14 +50,14 @@ class SleepingJob:
         return stack.enter_context(InferenceServer(SerialNetwork("keima-1", self.batch_s)))
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
-        """A worker with its own server."""
+        """Make a worker with its own server."""
         return BulkWorker([self.server(stack)], self.plan, self.games, AT_ONCE)
 
 
 @bench("repetitions", 60.0)
 @click.option("--ray", default="local", metavar="ADDRESS", help="address of a Ray cluster; local: Ray on this machine")
 @click.option("--actors", multiple=True, type=click.IntRange(2), default=(8,), help="number of actors, repeatable")
-@click.option("--games", default=16, type=click.IntRange(1), help="games of a table; an actor plays two tables at once")
+@click.option("--games", default=16, type=click.IntRange(1), help="games side by side; an actor plays two such tables")
 @click.option("--batch-ms", default=100.0, type=Number(0.1), help="milliseconds that an evaluation takes")
 def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, timing: Timing) -> Iterator[Figure]:
     """Measure the speed-up of many Ray actors over one, with a network that sleeps: one JSON line a figure."""

@@ -18,14 +18,14 @@ from engine.system.jit import kernel
 
 @kernel
 def _encode(position, scratch, planes, globals_, count):
-    """Encode a position ``count`` times; returns 0 steps."""
+    """Encode a position ``count`` times; returns 0, since an encoding has no smaller steps to count."""
     for i in range(count):
         encode(position, i % SYMMETRIES, scratch, planes, globals_)
     return 0
 
 
 def encoding_work(encoder: Encoder, games: list[MiddleGame]) -> Work:
-    """Encoding of all positions as a work."""
+    """Work that encodes positions; an item encodes each of them once."""
     size = int(games[0].position.board.meta[META_SIZE])
     scratch = encoder.new_scratch(size)
     planes, globals_ = np.zeros((encoder.planes, size, size), np.float32), np.zeros(encoder.globals, np.float32)

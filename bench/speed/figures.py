@@ -24,17 +24,17 @@ from gtp.cli.arguments import Number
 DIGITS = 4
 """Significant digits of a figure; repetitions differ by more"""
 SLICES = 20
-"""Readings of the clock in a repetition, about: enough to end on time, few enough that Python's time is negligible"""
+"""Approximate number of clock readings a repetition: enough to end on time, so few that Python's time is negligible"""
 
 Work = Callable[[int], int]
-"""Does N items of work; returns the number of smaller steps in them, 0 if there are none"""
+"""Function that does N items of work and returns the number of smaller steps in them, 0 if steps are not counted"""
 
 Figure = tuple[str, Iterable[float], str]
 """Name, the value of each repetition, unit"""
 
 
 class Sample(NamedTuple):
-    """One repetition, all threads together."""
+    """Rates of one repetition, summed over all threads."""
 
     items_per_s: float
     steps_per_s: float
@@ -94,22 +94,22 @@ class Timing(NamedTuple):
     seconds: float
     """time for each measurement"""
     repeats: int
-    """repetitions that share it"""
+    """number of repetitions, which share ``seconds``"""
 
     def measure(self, name: str, works: Sequence[Work]) -> list[Sample]:
-        """:func:`sample`, announced on standard error."""
+        """Announce a measurement on standard error, and run :func:`sample` with these options."""
         click.echo(f"measuring {name}", err=True)
         return sample(works, *self)
 
     def rates(self, name: str, works: Sequence[Work], items: int = 1) -> list[float]:
-        """Items a second of each repetition; one item of the works counts as ``items``."""
+        """Measure works; returns items a second of each repetition, where an item of a work counts as ``items``."""
         return [items * one.items_per_s for one in self.measure(name, works)]
 
 
 def bench(
     repeated: str, seconds: float | None = None, repeats: int = 5
 ) -> Callable[[Callable[..., Iterator[Figure]]], click.Command]:
-    """Decorator: makes a generator of figures a click command; its own options are decorators below this one.
+    """Decorator that makes a generator of figures a click command; its own options are decorators below this one.
 
     The generator gets a :class:`Timing` as ``timing``.
 
@@ -123,7 +123,7 @@ def bench(
         @click.command(context_settings={"show_default": True})
         @click.option("--seconds", default=seconds, type=Number(0.001, 3600), help="time for each measurement")
         @click.option(
-            "--repeats", default=repeats, type=click.IntRange(1, 999), help=f"number of {repeated}; the median counts"
+            "--repeats", default=repeats, type=click.IntRange(1, 999), help=f"number of {repeated}; the median is shown"
         )
         @wraps(figures)
         def command(repeats: int, seconds: float = 0.0, **chosen: Any) -> None:

@@ -1,11 +1,11 @@
-"""``python -m bench.speed.gpu``: throughput of a GPU in eight minutes, one JSON line a figure.
+"""``python -m bench.speed.gpu``: throughput of a GPU, measured in eight minutes, one JSON line a figure.
 
 ``matrix`` is the rate of large matrix products, the upper bound for any network. ``eager/NETWORK/SIZE/BATCH`` and
 ``graphs/...`` are evaluations without a search, eager and from CUDA graphs, with two batches in flight; ``share/...``
-is the faster one's share of the upper bound, by operations counted from the layers' shapes. ``search/NETWORK/SIZE`` is
-visits a second of a search from a middle-game position with an empty cache, ``search_evaluations/...`` its evaluations,
-``search_share/...`` its visits relative to evaluations without a search, ``cores/...`` CPU cores busy for 10,000 visits
-a second.
+is the share of the upper bound that the faster of the two reaches, by operations counted from the layers' shapes.
+``search/NETWORK/SIZE`` is visits a second of a search from a middle-game position with an empty cache,
+``search_evaluations/...`` evaluations a second of the search, ``search_share/...`` visits relative to evaluations
+without a search, ``cores/...`` CPU cores busy for 10,000 visits a second.
 
 On a device without CUDA graphs there is ``plain/...`` instead. Start at :func:`command`.
 """
@@ -34,12 +34,12 @@ from gtp.cli.arguments import Number
 from weights import DEFAULT
 
 PRODUCTS = 10
-"""Matrix products of a repetition"""
+"""Number of matrix products in a repetition"""
 SEARCH_CACHE_MIB = 256
 MERGED = 1024
-"""Most positions of a merged batch in search"""
+"""Maximum number of positions in a merged batch during searches"""
 WARM_UP, WARM_UP_S = 3, 2.0
-"""Length of a warm-up: matrix products, and seconds of search"""
+"""Lengths of the warm-ups: number of matrix products, and seconds of search"""
 
 
 def alone_figures(
@@ -48,7 +48,7 @@ def alone_figures(
     """Figures of a network without search; returns the best rate in evaluations/s.
 
     Args:
-        share: operations of an evaluation, relative to the matrix rate.
+        share: operations of an evaluation divided by the matrix rate in operations/s.
     """
     makers: dict[str, Callable[[TorchNetwork], Runner]] = {"plain": PlainRunner}
     if network.device.type == "cuda":
@@ -131,7 +131,7 @@ def matrix_rate(device: torch.device, side: int, products: int) -> float:
 @click.option("--size", default=19, type=click.IntRange(7, 19), help="board size")
 @click.option("--side", default=8192, type=click.IntRange(16, 32768), help="rows and columns of the matrices")
 @click.option(
-    "--leaves", "batch", default=64, type=click.IntRange(1, 512), help="most leaves of a search thread's batch"
+    "--leaves", "batch", default=64, type=click.IntRange(1, 512), help="maximum leaves in a search thread's batch"
 )
 @click.option("--threads", default=0, type=click.IntRange(0, 256), help="search threads; 0 = automatic")
 @click.option("--memory", default=16384, type=click.IntRange(512, 1 << 20), help="memory of the search tree, MiB")

@@ -23,14 +23,14 @@ from engine.rollout.softmax import consider, weigh
 from engine.system.jit import kernel
 
 THREADS = 2
-"""Rollouts of the rollout policy are measured with one thread and with this many"""
+"""Number of threads of the second measurement of the rollout policy; the first has one thread"""
 UNITS = {"ns": 1e9, "us": 1e6}
-"""Unit -> its number in a second"""
+"""Unit of time -> number of such units in a second"""
 
 
 @kernel
 def _uniform_rollouts(start, board, state, count, lead):
-    """Uniformly random rollouts from a position; returns the moves played, adds Black's leads to ``lead``."""
+    """Play uniformly random rollouts from a position; returns the number of moves, adds Black's leads to ``lead``."""
     moves, limit = 0, 3 * start.meta[META_SIZE] * start.meta[META_SIZE]
     for _ in range(count):
         copy_board(board, start)
@@ -41,7 +41,7 @@ def _uniform_rollouts(start, board, state, count, lead):
 
 @kernel
 def _policy_rollouts(start, board, weights, tables, replies, state, count, lead):
-    """Rollouts of the rollout policy from a position; returns and result as for uniformly random ones."""
+    """Play rollouts by the rollout policy from a position; returns the moves played, adds Black's leads to ``lead``."""
     moves, limit = 0, 3 * start.meta[META_SIZE] * start.meta[META_SIZE]
     for _ in range(count):
         copy_board(board, start)
@@ -52,7 +52,7 @@ def _policy_rollouts(start, board, weights, tables, replies, state, count, lead)
 
 @kernel
 def _copies(one, other, count):
-    """Copy a board back and forth ``count`` times; returns 0 steps."""
+    """Copy a board back and forth ``count`` times; returns 0, since a copy has no smaller steps to count."""
     for i in range(count):
         if i % 2 == 0:
             copy_board(other, one)
@@ -72,7 +72,7 @@ def _legal_moves(position, out, count):
 
 @kernel
 def _tree_policy(position, moves, numbers, theta, count):
-    """Compute the tree policy's probabilities of a position ``count`` times; returns the total number of moves."""
+    """Compute the tree policy of a position ``count`` times; returns the total number of candidate moves."""
     considered = 0
     for _ in range(count):
         all_states(position.board, moves.cell)
@@ -84,7 +84,10 @@ def _tree_policy(position, moves, numbers, theta, count):
 
 
 def rollout_work(size: int, stream: int, tables: Tables | None = None) -> Work:
-    """Rollouts from the empty board, uniformly random or, with tables, of the rollout policy; steps are moves."""
+    """Work that plays rollouts from the empty board, uniformly random or, with tables, of the rollout policy.
+
+    An item is a rollout; a step is a move.
+    """
     boards, state, lead = (new_board(size), new_board(size)), seed_state(SEED, stream), np.zeros(1, np.int64)
     if tables is None:
         return lambda count: _uniform_rollouts(*boards, state, count, lead)
@@ -93,7 +96,7 @@ def rollout_work(size: int, stream: int, tables: Tables | None = None) -> Work:
 
 
 def board_works(size: int, patterns: Patterns) -> Iterator[tuple[str, Work, int, str]]:
-    """Works on middle-game positions: name, work, positions of an item, unit of the figure."""
+    """Works on middle-game positions: name, work, number of positions in an item, unit of the figure."""
     games, out = middle_games(size), np.zeros(size * size + 1, np.uint8)
     policy = patterns.numbers, patterns.theta
     yield "legal_moves", lambda count: sum(_legal_moves(position, out, count) for position, _ in games), POSITIONS, "ns"

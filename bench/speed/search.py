@@ -37,7 +37,7 @@ from weights import DEFAULT
 
 SIZE = 19
 KOMI = 7.5
-"""A half-point komi, so that no game is drawn: if two passes drew, searches would play little else"""
+"""A half-point komi, so that no game is drawn: if two passes were a draw, searches would play little else"""
 NULL_VISITS = 100_000
 NULL_BATCH = 128
 """Leaves of a batch for the evaluator without delay"""
@@ -93,14 +93,14 @@ class InstantServer(InferenceServer):
         request.state = State.DONE
 
     def wait(self, request: Request, deadline_s: float = math.inf) -> None:
-        """Requests are evaluated when they are submitted."""
+        """Do nothing: requests are evaluated when they are submitted."""
 
     def cancel(self, request: Request, running: bool = False) -> None:
-        """No request waits."""
+        """Do nothing: no request waits."""
 
 
 def empty_board_figures(name: str, repeats: int) -> Iterator[Figure]:
-    """Figures of ``null``, ``null_encoded`` and ``delayed``, and the bytes of a node."""
+    """Figures of ``null``, ``null_encoded`` or ``delayed``; with ``null/19/1`` also the bytes of a tree's node."""
     kind, _, *given = name.split("/")
     encoder, threads, batch = KEY if kind == "null" else ZERO, DELAYED_THREADS, NULL_BATCH
     server: InferenceServer
@@ -126,7 +126,7 @@ def empty_board_figures(name: str, repeats: int) -> Iterator[Figure]:
 
 
 def network_figures(name: str, network_name: str, bits: str, repeats: int) -> Iterator[Figure]:
-    """Figures of ``net6x96`` and ``default``: visits, evaluations, and evaluations without a search, a second."""
+    """Figures of ``net6x96`` or ``default``: visits/s, evaluations/s, and evaluations/s without a search."""
     size, threads = map(int, name.split("/")[1:])
     network, _ = made_network(network_name, "cpu", bits)
     batch = resolved(SearchOptions(), network).batch

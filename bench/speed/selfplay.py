@@ -1,10 +1,11 @@
 """``python -m bench.speed.selfplay``: speed of games in bulk, by policy and by search, and of the network alone.
 
-``SIZE/alone`` is evaluations a second of the network without games, at their batch size; ``SIZE`` the same during games
-by policy, with one evaluation a move; ``SIZE/share`` the ratio of both in each repetition. ``SIZE/games`` is games a
-second from the first move of the first game on, which is too low in repetitions of few games. ``SIZE/search``,
-``/search/share`` and ``/search/games`` are the same for games by search with the default options, ``/search/rows``
-their rows a second. Start at :func:`command`.
+Names of figures begin with ``NETWORK/SIZE``. ``.../alone`` is evaluations a second of the network without games, at the
+batch size of games; ``NETWORK/SIZE`` evaluations a second during games by policy, with one evaluation a move;
+``.../share`` the second rate divided by the first. ``.../games`` is games a second, measured from the first move of the
+first game, which is too low in repetitions of few games. ``.../search``, ``.../search/share`` and ``.../search/games``
+are the same for games by search with the default options, ``.../search/rows`` the rows a second of these games. Start
+at :func:`command`.
 """
 
 import itertools
@@ -39,7 +40,7 @@ VARIETY = GameDistribution(((RULE_SETS["chinese"], 1.0),), ((Komi(), 1.0),), ((1
 @bench("repetitions", 60.0)
 @network_options(DEFAULT)
 @sizes
-@click.option("--at-once", type=click.IntRange(1), help="games of a batch; default: as for keima data play")
+@click.option("--at-once", type=click.IntRange(1), help="batch size, in games; default: as for keima data play")
 def command(
     names, sizes, at_once: int | None, device: str, bits: str, threads: int, timing: Timing
 ) -> Iterator[Figure]:  # fmt: skip
@@ -61,13 +62,13 @@ class _Rates(NamedTuple):
 
 
 Play = Callable[[InferenceServer, int, int, Iterator[int], threading.Event], Iterator[tuple[int, int]]]
-"""Plays games: server, board size, games at once, numbers of the games, stop event; yields numbers of games and rows"""
+"""Plays games: (server, board size, games at once, numbers, stop event) -> counts of finished games and their rows"""
 
 
 def _figures(
     name: str, network: TorchNetwork, size: int, batch: int, threads: int, timing: Timing
 ) -> Iterator[Figure]:  # fmt: skip
-    """The figures of one board size."""
+    """The figures of a network on one board size."""
     works = evaluation_works(network, new_runners(network, threads), size, batch)
     alone: list[float] = []
     found: dict[str, list[_Rates]] = {name: [], f"{name}/search": []}
@@ -90,7 +91,7 @@ def _figures(
 def _policy_games(
     server: InferenceServer, size: int, batch: int, numbers: Iterator[int], stopped: threading.Event
 ) -> Iterator[tuple[int, int]]:
-    """See :data:`Play`."""
+    """Play games by policy. See :data:`Play`."""
     options = BulkOptions(VARIETY, size=size)
     player = Player(server, options.config())
     for ended in GameBatch([player], size, batch, partial(setups_of, options), stopped).play(numbers):
@@ -100,7 +101,7 @@ def _policy_games(
 def _searched_games(
     server: InferenceServer, size: int, batch: int, numbers: Iterator[int], stopped: threading.Event
 ) -> Iterator[tuple[int, int]]:
-    """See :data:`Play`."""
+    """Play games by search. See :data:`Play`."""
     for rows in SelfPlay(server, SearchPlayOptions(size=size), batch, stopped=stopped).play(numbers):
         yield len(rows.games.size), len(rows.game)
 

@@ -20,7 +20,7 @@ from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
 from weights import DEFAULT
 
 QUESTIONS = {"handshake": "name", "first_genmove": "genmove b"}
-"""Figure -> the command whose answer ends the measurement, in the order in which they are sent"""
+"""Figure -> GTP command at whose answer its measurement ends; the commands are sent in this order"""
 STATES = ("warm", "cold")
 FIGURES = [f"{figure}/{state}" for state in STATES for figure in QUESTIONS]
 PATIENCE_S = 1800.0

@@ -40,7 +40,7 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "value-192": ("alphago-value", {}),
     "zero-12x128": ("alphago-zero", {}),
 }
-"""Name -> architecture and shape"""
+"""Name -> architecture, and shape where it differs from the architecture's default"""
 CHOICES = (DEFAULT, *NETWORKS)
 BITS = {"auto": None, "16": True, "32": False}
 """Value of ``--bits`` -> whether the network computes in 16 bits; None = as in play"""
@@ -52,24 +52,24 @@ MIDDLE = 110 / 361
 SEED = 1
 
 bits_option = click.option(
-    "--bits", default="auto", type=click.Choice(list(BITS)), help="bits of a number in networks; auto = as in play"
+    "--bits", default="auto", type=click.Choice(list(BITS)), help="bits of numbers in networks; auto = as in play"
 )
 sizes = click.option(
     "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE),
     help="board size, repeatable",
 )  # fmt: skip
-"""Decorator: the option ``--size``"""
+"""Decorator that adds the option ``--size``"""
 
 
 def network_option(*default: str) -> Callable:
-    """Decorator: the option ``--network``, one of ``CHOICES``."""
+    """Decorator that adds the option ``--network``, one of ``CHOICES``."""
     return click.option(
         "--network", "names", multiple=True, default=default, type=click.Choice(CHOICES), help="network, repeatable"
     )
 
 
 def network_options(*default: str) -> Callable:
-    """Decorator: the options ``--network``, ``--device``, ``--bits`` and ``--threads``."""
+    """Decorator that adds the options ``--network``, ``--device``, ``--bits`` and ``--threads``."""
     device = click.option("--device", default="auto", help="device: auto, cpu, mps, cuda or cuda:N")
     threads = click.option(
         "--threads", default=0, type=click.IntRange(0, 256), help="evaluator threads on the CPU; 0 = one a core"
@@ -86,7 +86,7 @@ def shape_of(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwork, int]:
-    """One of ``CHOICES`` on a device, and the operations of an evaluation on 19x19 or the network's largest board.
+    """One of ``CHOICES`` on a device, and the operations of an evaluation on 19x19, or the network's largest board.
 
     Args:
         bits: one of ``BITS``.
@@ -111,7 +111,7 @@ def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwo
 def new_runners(
     network: TorchNetwork, threads: int = 0, new: Callable[[TorchNetwork], Runner] = new_runner
 ) -> list[Runner]:
-    """A runner for each evaluator thread that the server would start.
+    """One runner for each evaluator thread that the server would start.
 
     Args:
         threads: evaluators on the CPU; 0 = one a core.
@@ -121,7 +121,7 @@ def new_runners(
 
 
 def evaluation_works(network: TorchNetwork, runners: Sequence[Runner], size: int, batch: int) -> list[Work]:
-    """Evaluation of a random batch, one work a runner; items are batches."""
+    """Works that evaluate a random batch again and again, one work for each runner; an item is a batch."""
     rng, encoder = np.random.default_rng(SEED), ENCODERS[network.spec.encoder]
 
     def work_of(runner: Runner) -> Work:

@@ -1,8 +1,8 @@
 """``python -m bench.speed.training``: positions a second of data preparation and of training steps.
 
 Positions are from games of the rollout policy, so no data is needed. ``batches/ENCODER/19`` is one thread's rate of
-replay, encoding and targets; ``step/NETWORK/BATCH`` the rate of training steps on the device; ``threads/NETWORK`` the
-number of such threads that keep the device busy. One JSON line a figure; start at :func:`command`.
+replay, encoding and targets; ``step/NETWORK/BATCH`` the rate of training steps on the device; ``threads/NETWORK/BATCH``
+the number of threads that must prepare data to keep the device busy. One JSON line a figure; start at :func:`command`.
 """
 
 import statistics
@@ -43,7 +43,7 @@ def made_games() -> Games:
 
 
 def batch_work(games: Games, encoder: str, batch: int) -> Work:
-    """Preparation of batches of random positions; items are positions."""
+    """Work that prepares batches of random positions; an item is a position."""
     builder, rng = BatchBuilder(ENCODERS[encoder]), np.random.default_rng(1)
     lengths = np.diff(games.offsets)
 
@@ -58,7 +58,7 @@ def batch_work(games: Games, encoder: str, batch: int) -> Work:
 
 
 def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work:
-    """Training steps on one fixed batch; items are steps."""
+    """Work that does training steps on one fixed batch; an item is a step."""
     model, options = new_model(*shape_of(name)), TrainOptions(batch=batch, steps=10**9)
     encoder = ENCODERS[ARCHITECTURES[NETWORKS[name][0]].encoder]
     data = Mixture(encoder, Material([games]), options)

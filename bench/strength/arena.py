@@ -1,4 +1,4 @@
-"""``python -m bench.strength.arena``: a match of the engine against itself with other options, many concurrent games.
+"""``python -m bench.strength.arena``: a match of the engine against itself with other options, many games at once.
 
 Start at :func:`command`; the searches of a process share one inference server (:mod:`bench.strength.sides`). The Elo of
 an option takes hundreds of games; :mod:`bench.strength.regret` compares options in less time, but not in Elo.
@@ -42,7 +42,7 @@ from weights import DEFAULT, files_of, find_network
 RULES = "tromp-taylor"
 SIDE_HELP = "options of the first side, as OPTION=VALUE words; also visits=, weights=, name="
 LONGEST = 3
-"""A game of this many times the number of points is scored as it stands"""
+"""Length at which a game is scored as it stands, as a multiple of the board's points"""
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Arena:
 
 @dataclass(frozen=True)
 class Pair:
-    """The missing games of a pair that shares an opening, with colours swapped."""
+    """Two games of one opening with colours swapped, of which one or both are still to be played."""
 
     missing: tuple[int, ...]
-    """numbers of games"""
+    """numbers of the games still to be played"""
     opening: tuple[int, ...] | None
     """points of the pair's opening, if one of its games is finished; None = to be drawn. Drawn again it might differ,
     since the network's output depends on the symmetry under which the cache first evaluated a position."""
@@ -95,7 +95,7 @@ class PairsJob:
     at_once: int
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> "PairPlayer":
-        """A worker that loads the networks in this process."""
+        """Load the networks in this process and make a worker."""
         return PairPlayer(self, stack.enter_context(Networks((self.arena.first, self.arena.second))))
 
 
@@ -152,7 +152,10 @@ class PairPlayer:
 
 
 class Processes:
-    """Child processes, each with a fixed share of the items. See :class:`engine.system.executor.Executor`."""
+    """Executor with child processes, each of which does a fixed share of the items.
+
+    See :class:`engine.system.executor.Executor`.
+    """
 
     def __init__(self, count: int):
         self._count = count
@@ -194,7 +197,7 @@ class Processes:
 
 
 def _work(job: Job, numbers: list[int], results: Any) -> None:
-    """Main function of a child process: puts its results, or at last an exception, into the queue."""
+    """Main function of a child process: put its results into the queue, and a MatchError if it fails."""
     parent, stopped = multiprocessing.parent_process(), threading.Event()
 
     def end_with_parent() -> None:
@@ -208,7 +211,7 @@ def _work(job: Job, numbers: list[int], results: Any) -> None:
 
 
 def _words(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str:
-    """The words of a side; the option may be repeated."""
+    """Callback that joins the words of a side, since its option may be repeated."""
     return " ".join(given)
 
 
@@ -222,7 +225,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: tuple[str,
 @click.option("--komi", default=7.0, help="komi, White's points")
 @click.option("--opening-moves", default=6, type=click.IntRange(0), help="opening moves, drawn from the raw policy")
 @click.option("--seed", default=1, type=click.IntRange(0), help="random seed of openings and searches")
-@click.option("--processes", default=1, type=click.IntRange(1, 256), help="processes; one a core is fastest")
+@click.option("--processes", default=1, type=click.IntRange(1, 256), help="number of processes; one a core is fastest")
 @click.option("--at-once", default=16, type=click.IntRange(1, 256), help="concurrent games of each process")
 @kept
 def command(first, second, weights, visits, games, processes, at_once, folder, json_path, sprt, **conditions) -> None:

@@ -36,7 +36,7 @@ from gtp.cli import one_line_errors
 from weights import DEFAULT, find_network
 
 WHOLE_GROUP = 8.0
-"""An error of the margin from here on, in points, means a misjudged group, not a missed move or two"""
+"""Smallest error of the margin, in points, that means a misjudged group instead of one or two missed moves"""
 LIMIT_S = 300.0
 """Longest wait for an answer of the referee"""
 
@@ -48,7 +48,7 @@ class Finished(NamedTuple):
     data: bytes
     """SGF"""
     lead_black: float | None
-    """final score of the record in points; None = the game was not counted"""
+    """Black's lead by the record's final score, in points; None = the game was not counted"""
 
 
 class Scored(NamedTuple):
@@ -57,7 +57,7 @@ class Scored(NamedTuple):
     game: Finished
     estimate: EndEstimate
     seconds: float
-    """of the engine's estimate"""
+    """duration of the engine's estimate"""
     stones: int
     """number of stones on the board"""
     disputed: list[int]
@@ -174,7 +174,7 @@ def describe(found: Scored) -> str:
 
 
 def print_figures(scored: list[Scored], has_referee: bool) -> None:
-    """Print agreement in percent, and the median time of scoring."""
+    """Print the agreement with records and referee in percent, and the median time of scoring."""
     counted = [(v.estimate.lead_black, v.game.lead_black) for v in scored if v.game.lead_black is not None]
     print_figure("endings/games", [len(scored)], "games")
     if counted:

@@ -32,19 +32,19 @@ from gtp.cli.arguments import NewFile, Number
 from gtp.cli.terminal import INTERRUPTED, progress_bar, say
 
 BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
-"""Commands that set up a position from scratch, so an earlier error no longer matters"""
+"""Commands that set up a position from scratch, so that an earlier error no longer matters"""
 TERMS = {"kata-get-rules": "kata-set-rules", "get_komi": "komi"}
-"""Commands that return rules and komi -> commands that set them"""
+"""Command that returns rules or komi -> command that sets them"""
 PASSED, FAILED, ERROR, LEFT_OUT = STATUSES = ("passed", "failed", "error", "left out")
 LIMIT_S = 60.0
 TEST = re.compile(r"(\d{1,18})\s+(\S.*)")
 EXPECTATION = re.compile(r"#\?\s*\[(?:(.*?)\]\s*+([*&]*+)\s*+(?:#.*)?|([^\]]*))", re.DOTALL)
-"""In some suites of GNU Go the closing bracket is missing."""
+"""A line ``#? [PATTERN]`` and its marks; in some suites of GNU Go the closing bracket is missing"""
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """The answers with which a test passes."""
+    """The answers with which a test passes: those that match a pattern, or those that do not."""
 
     pattern: str
     is_negated: bool
@@ -100,7 +100,13 @@ def parse_suite(text: str) -> list[Step]:
 
 
 def _expecting(step: Step | None, line: str) -> list[Step]:
-    """The step before an expectation, made a test unless the answer is ignored; a list for slice assignment."""
+    """Make the step before a line ``#? [PATTERN]`` a test, unless the line says to ignore the answer.
+
+    Returns:
+        list[Step]: the step alone, for a slice assignment.
+    Raises:
+        ValueError: the line is invalid, or follows no test.
+    """
     found = EXPECTATION.fullmatch(line)
     if found is None:
         raise ValueError(f"{line!r}, expected #? [PATTERN]")
@@ -191,7 +197,7 @@ class Examinee:
         return self._running().lists(name, self._limit_s)
 
     def ask(self, command: str) -> str:
-        """:meth:`bench.match.gtp_client.GtpClient.ask` within the limit."""
+        """Send a command to the running engine. See :meth:`bench.match.gtp_client.GtpClient.ask`."""
         return self._running().ask(command, self._limit_s)
 
     def close(self) -> None:
@@ -204,7 +210,7 @@ def run_suite(engine: Examinee, path: Path, on_test: Callable[[], None] = lambda
     """Run one suite with an engine.
 
     Args:
-        engine: with the file's folder as its own.
+        engine: its working directory is the file's folder.
         on_test: called after each test.
     Raises:
         EngineError, EngineRefused: the engine cannot be started, or refuses ``list_commands``.
@@ -290,7 +296,7 @@ def to_json(command_line: str, results: Sequence[SuiteResult]) -> str:
 
 
 def _run_all(files: Sequence[Path], engine: str, limit_s: float) -> Iterator[SuiteResult]:
-    """Run the suites, one engine a folder; progress goes to standard error."""
+    """Run the suites, those of each folder with one engine; progress goes to standard error."""
     counts = [sum(step.expected is not None for step in read_suite(path)) for path in files]
     console = Console(stderr=True)
     with progress_bar(console) as progress:

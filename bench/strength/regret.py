@@ -1,4 +1,4 @@
-"""``python -m bench.strength.regret``: the mean regret of the moves of small searches, by values of a deep search.
+"""``python -m bench.strength.regret``: mean regret of moves that small searches choose, by values of deep searches.
 
 A match measures an option in Elo, but needs a thousand games. Here all sides choose a move in the same positions. Where
 they choose different moves, a deep search of the position after each move gives its value (-1 to 1). The *regret* of a
@@ -6,8 +6,8 @@ move is the best value of any side's move in the position minus its own value. S
 which removes most of the variance. Other GTP engines can be sides too. The deep search shares the errors of its
 network; ``--judge`` names a stronger one for it.
 
-Positions come from games drawn from the raw policy, one of each, or from games of matches. Positions of one game are
-not independent: standard errors are clustered by game. Start at :func:`command`.
+Positions come from games drawn from the raw policy, one position a game, or from games of matches. Positions of one
+game are not independent, so standard errors are clustered by game. Start at :func:`command`.
 """
 
 import json
@@ -43,7 +43,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 LIMIT_S = 300.0
 """Longest wait for an answer of a GTP engine"""
 FEWEST, MOST = 0.08, 0.55
-"""Number of moves before a position, as a share of the board's points: least, most"""
+"""Smallest and largest number of moves before a position, as a share of the board's points"""
 
 
 def moves_before(size: int) -> tuple[int, int]:
@@ -69,7 +69,7 @@ class Move(NamedTuple):
     """A move in one of the positions."""
 
     position: int
-    """its index"""
+    """index of the position"""
     point: int
 
 
@@ -78,9 +78,9 @@ class Regret(NamedTuple):
 
     name: str
     of_positions: np.ndarray
-    """float64[P]: mean over the repeats"""
+    """float64[P]: regret in each position, as mean over the repeats"""
     same: float
-    """share of moves that equal the first side's"""
+    """share of moves that equal the first side's moves"""
 
 
 class Peer:
@@ -90,9 +90,9 @@ class Peer:
         """Start the engine.
 
         Args:
-            line: its command line.
+            line: the engine's command line.
         Raises:
-            EngineError, EngineRefused: it cannot be started, or refuses the board size.
+            EngineError, EngineRefused: the engine cannot be started, or refuses the board size or komi.
             ValueError: the command line is empty or has an open quotation.
         """
         self._line, self._size = line, size
@@ -113,7 +113,7 @@ class Peer:
 
         Raises:
             EngineError: the engine failed.
-            EngineRefused: it refused a move of the game, or resigned.
+            EngineRefused: the engine refused a move of the game, or resigned.
         """
         self._ask("clear_board")
         if self._forgets:
@@ -162,7 +162,10 @@ class Examiner:
         return [found[index] for index in range(count)]
 
     def choices(self, player: "Side | Peer", positions: Sequence[Sequence[int]], repeats: int) -> np.ndarray:
-        """int64[P, R]: a player's moves, each from an empty tree; a side's searches have one seed a repeat."""
+        """int64[P, R]: points that a player chooses in P positions, R times each, with an empty tree.
+
+        The random seed of a side's search is the number of the repeat.
+        """
         chosen = np.zeros((len(positions), repeats), np.int64)
 
         def choose(cell: tuple[int, int]) -> None:
@@ -205,10 +208,10 @@ class Examiner:
 
 
 def disputed(chosen: Sequence[np.ndarray]) -> list[Move]:
-    """All moves chosen in positions in which the sides' moves differ.
+    """All moves chosen in positions in which the chosen moves are not all equal.
 
     Args:
-        chosen: int64[P, R] of each side.
+        chosen: int64[P, R] of each side: its moves, as points.
     """
     everything = [set(row) for row in np.concatenate(chosen, axis=1).tolist()]
     return [Move(i, point) for i, points in enumerate(everything) if len(points) > 1 for point in sorted(points)]
@@ -218,7 +221,7 @@ def regrets(names: Sequence[str], chosen: Sequence[np.ndarray], worth: dict[Move
     """Regret of all sides.
 
     Args:
-        chosen: int64[P, R] of each side.
+        chosen: int64[P, R] of each side: its moves, as points.
         worth: values of the moves from :func:`disputed`.
     """
     best: dict[int, float] = {}
@@ -246,7 +249,7 @@ def positions_of(games: Sequence[Sequence[int]], size: int, count: int, seed: in
     fewest, most = moves_before(size)
     games = [game for game in dict.fromkeys(map(tuple, games)) if len(game) > fewest + 1]
     if not games:
-        raise ValueError(f"no game there has more than {fewest + 1} moves")
+        raise ValueError(f"no game has more than {fewest + 1} moves")
     turns = [games[i % len(games)] for i in range(count)]
     # Without the last two moves, which may be passes.
     found = [list(game[: int(rng.integers(fewest, min(most, len(game) - 1)))]) for game in turns]
@@ -319,7 +322,7 @@ def command(options, peers, weights, visits, judge, deep, games, positions, repe
 
 
 def _row_of(regret: Regret, first: Regret, games: Sequence[int]) -> dict[str, float | str | None]:
-    """A side's line of JSON; standard errors are None if all positions are of one game."""
+    """A side's line of JSON, as a dict; standard errors are None if all positions are of one game."""
     costs, more = regret.of_positions, regret.of_positions - first.of_positions
     error, of_difference = (error_of_mean(values, games) for values in (costs, more))
     return {
@@ -334,7 +337,7 @@ def _row_of(regret: Regret, first: Regret, games: Sequence[int]) -> dict[str, fl
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
-    """The table on standard error."""
+    """The table of all sides' regrets."""
     table = new_table("side", "regret", "more than the first", "same move as the first", folds=True)
     for row in rows:
         table.add_row(
@@ -345,7 +348,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def _within(error: float | None) -> str:
-    """A standard error as text; empty if it is not known."""
+    """A standard error as text, " +- 0.0012"; empty if it is None."""
     return "" if error is None else f" +- {error:.4f}"
 
 

@@ -47,7 +47,7 @@ def test_a_folder_without_positions_is_refused_in_one_line(tmp_path):
     assert result.exit_code == 1 and "no file *.sgf in this folder" in result.output
     (tmp_path / "a.sgf").write_text("(;GM[1]SZ[9];B[aa];W[bb])")
     result = CliRunner().invoke(command, ["", "--games", str(tmp_path), *SMALL])
-    assert result.exit_code == 1 and result.output.endswith("no game there has more than 7 moves\n")
+    assert result.exit_code == 1 and result.output.endswith("no game has more than 7 moves\n")
 
 
 def test_a_peer_that_resigns_is_told_apart_from_one_that_plays(tmp_path):
