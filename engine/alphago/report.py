@@ -25,13 +25,13 @@ from engine.train.curves import Series, series_of
 REPORT, PAGE, PLAYER = "report.json", "report.html", "player.toml"
 LAST_QUARTER = 0.75
 FIGURE_2B = ("uniform", "rollout", "sl", "rl", "network", "constant")
-"""Curves of errors by moves played"""
+"""Names of the curves in the chart of errors by moves played, after the paper's Figure 2b"""
 Row = tuple[str, str, str]
-"""Description, the paper's result, ours"""
+"""A row of the report's table: description, the paper's result, this run's result"""
 
 
 def write_report(plan: Plan, seconds: dict[str, float]) -> None:
-    """Write ``report.json``, ``report.html`` and, once all its networks and policies exist, ``player.toml``.
+    """Write ``report.json``, ``report.html`` and, once the player's networks and policies exist, ``player.toml``.
 
     Args:
         seconds: durations by stage.
@@ -91,7 +91,7 @@ def report_of(plan: Plan, seconds: dict[str, float]) -> dict[str, Any]:
 
 
 def _known(**values: Any) -> dict[str, Any]:
-    """The values that are not empty."""
+    """The arguments that are neither None nor empty, by name."""
     return {name: value for name, value in values.items() if value}
 
 
@@ -108,10 +108,10 @@ def _json(path: Path) -> Any:
 
 
 def counted(won: int, lost: int, drawn: int, games: int = 0) -> dict[str, Any]:
-    """Results of games as an entry of the report, without duplicate games.
+    """Results of games for the report: counts without duplicate games, win rate and its 95% interval.
 
     Args:
-        games: number of games played, including duplicates; 0 = there were none.
+        games: number of games played, including duplicates; 0 = there were no duplicates.
     """
     rate, *interval = win_rate(won, lost, drawn)
     games = games or won + lost + drawn
@@ -119,7 +119,11 @@ def counted(won: int, lost: int, drawn: int, games: int = 0) -> dict[str, Any]:
 
 
 def outcomes_of(folder: Path) -> dict[str, Any] | None:
-    """Results of the first network in bulk games of two; None without games. Duplicate games count once."""
+    """Results of the first of two networks in a folder of bulk games (:func:`counted`); None if there is no folder.
+
+    Raises:
+        ValueError: the folder has no shard, or a shard is damaged; one line.
+    """
     shards = list(every_shard_file(folder)) if folder.is_dir() else []
     if not shards:
         return None
@@ -133,7 +137,7 @@ def outcomes_of(folder: Path) -> dict[str, Any] | None:
 
 
 def _supervised(curves: Series) -> dict[str, Any]:
-    """The final metrics of supervised learning, and the fall of its loss over the last quarter."""
+    """Final validation metrics of supervised learning, and the fall of its cross-entropy over the last quarter."""
     entropy = curves.get("validation/cross_entropy", [])
     found = {name: curves[f"validation/{name}"][-1][1] for name in ("top1", "cross_entropy") if entropy}
     if len(entropy) > 1:
@@ -144,8 +148,8 @@ def _supervised(curves: Series) -> dict[str, Any]:
 
 
 def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
-    """Errors (z - v)^2 of a value network at the selected step, and the number of its training positions; the error on
-    ``test`` positions comes from the evaluation."""
+    """Errors (z - v)^2 of a value network at the selected step, on selection and training positions, and the number of
+    its training positions; None without a validation."""
     curves = series_of(folder / "curves.csv")
     tested, trained = (curves.get(f"validation/{key}value_mse", []) for key in ("", "seen/"))
     if not tested:
@@ -185,7 +189,7 @@ def _ablation(folder: Path) -> dict[str, Any]:
 
 
 def rows_of(report: dict[str, Any]) -> Iterator[Row]:
-    """The rows of the report's table beside the paper's results; missing results are empty."""
+    """The rows of the table that compares the run with the paper; a missing result is an empty string."""
     sl, value = report.get("sl", {}), report.get("value", {})
     filters = f"{report['filters']}; value network {report.get('value_filters', report['filters'])}"
     yield "Board, filters of a layer", "19x19, 192", f"{report['size']}x{report['size']}, {filters}"
@@ -216,7 +220,7 @@ def rows_of(report: dict[str, Any]) -> Iterator[Row]:
 
 
 def page_of(plan: Plan, report: dict[str, Any]) -> str:
-    """The report as HTML with its charts inside."""
+    """The report as a self-contained HTML page with charts."""
     minutes = {name: seconds / 60 for name, seconds in report["seconds"].items()}
     return page(
         Path(__file__).parent / "alphago.html", size=plan.preset.size, rows=rows_of(report),
@@ -225,7 +229,7 @@ def page_of(plan: Plan, report: dict[str, Any]) -> str:
 
 
 def _charts(plan: Plan, report: dict[str, Any]) -> Iterator[str]:
-    """The charts of the page."""
+    """The charts of the page, as SVG."""
     sl, rl = series_of(plan.out / "sl" / "curves.csv"), series_of(plan.out / "rl" / "curves.csv")
     held_out = {"training": sl.get("train/policy", []), "held out": sl.get("validation/cross_entropy", [])}
     yield line_chart("SL policy: cross-entropy, nats", held_out, "step")
@@ -264,7 +268,7 @@ def _number(value: int | None) -> str:
 
 
 def _won(found: dict[str, Any] | None) -> str:
-    """Results of games as a cell of the table."""
+    """Results of :func:`counted` as a cell of the table: win rate, its interval, games; empty without results."""
     if not found:
         return ""
     low, high = found["interval"]

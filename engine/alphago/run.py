@@ -1,9 +1,9 @@
-"""The loop of ``keima alphago``: runs commands as child processes, each once.
+"""The loop of ``keima alphago``: runs each command once, as a child process.
 
 ``OUT/alphago.json`` lists the finished commands and their durations, by :meth:`Plan.key`. A command that is not listed,
 or whose product is missing, is run, and so are all commands after it, which resume or explain in one line why they
-cannot. For each command that was begun the record also has its key and the checksums of the files in its text, until
-the folder of its product is deleted. Start at :meth:`Run.run`.
+cannot. For each command that was begun the file also has the command's key and the checksums of the files that its text
+names, until the folder of its product is deleted. Start at :meth:`Run.run`.
 """
 
 import json
@@ -26,12 +26,12 @@ from engine.system.run_folder import refuse_foreign
 
 RECORD, LOG, PART = "alphago.json", "log.txt", ".part"
 MATCH = "match.json"
-"""Name of the settings file in a match's folder"""
+"""Name of the file with the settings of a match, in the match's folder"""
 POLL_S = 0.2
 
 
 class CommandFailed(RuntimeError):
-    """A command of a stage ended with an error, which it has printed, or cannot resume; one line."""
+    """A command ended with an error, which is in the terminal or its log file, or cannot resume; one line."""
 
 
 class Run:
@@ -72,16 +72,16 @@ class Run:
         return self.plan.key(command) in self.ended and (self.plan.out / command.makes).exists()
 
     def spent(self, stage: Stage) -> float:
-        """Duration of a stage so far in seconds, interrupted runs included."""
+        """Seconds that the commands of a stage have run so far, interrupted ones included."""
         return sum(self.seconds.get(self.plan.key(command), 0.0) for command in stage.commands)
 
     def run(
         self, stage: Stage, processes: int, begins: Callable[[Command], None], waits: Callable[[], None]
     ) -> None:  # fmt: skip
-        """Run the unfinished commands of a stage, or all of them if a command of an earlier stage was run.
+        """Run the commands of a stage from the first unfinished one on; all, if a command of an earlier stage was run.
 
         Args:
-            processes: processes of a command that can be shared.
+            processes: number of processes that share a command, if its work can be shared.
             begins: called before a command is started.
             waits: called several times a second while commands run.
         Raises:
@@ -136,9 +136,12 @@ class Run:
         return start_child(command.arguments(processes), core, log, printed, self.plan.out)
 
     def _check_files(self, command: Command, folder: Path) -> None:
-        """Refuse to resume a command whose files have changed, which the command itself cannot notice.
+        """Refuse to resume a command if files that its text names have changed since it was begun.
 
-        Commands that create folders compare their networks themselves.
+        For commands whose product is a file; those whose product is a folder compare their networks themselves.
+
+        Raises:
+            CommandFailed: a file has changed; one line.
         """
         out = self.plan.out
         named = {name for name in re.split(r"[\s=+']", command.text) if name != command.makes}
@@ -159,7 +162,7 @@ class Run:
                 partial.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
 
     def _end(self, command: Command, seconds: float, is_done: bool) -> None:
-        """Record the end of a command."""
+        """Record the end and duration of a command."""
         if is_done and command.prints:
             makes = self.plan.out / command.makes
             makes.with_suffix(PART).replace(makes)

@@ -4,8 +4,9 @@
     OUT/sl/        the policy network of supervised learning
     OUT/patterns/  rollout policy and tree policy
     OUT/rl/        the policy network of reinforcement learning, and its games against the SL policy
-    OUT/values/    positions of both policies' games for the value network, one a game (train), some of them held out
-                   to select a step (selection) and to report errors (test); and as many of whole games (whole)
+    OUT/values/    positions for the value network, from games that the SL and RL policies play: one per game, to train
+                   on (train), to select the training step (selection) and to report errors (test); and as many
+                   training positions from whole games (whole)
     OUT/value/     the value network
     OUT/value-whole/   a value network trained on whole games, for comparison
     OUT/ablation/  matches between players that lack some components
@@ -26,60 +27,61 @@ from engine.system.programs import PROGRAM, find_gnugo, gnugo, keima
 
 SL, RL = "sl/network.safetensors", "rl/network.safetensors"
 VALUE, VALUE_WHOLE = "value/best.safetensors", "value-whole/best.safetensors"
-"""Value networks of one position a game and of whole games, at the step with the lowest error on :data:`SELECTION`"""
+"""Value networks trained on one position per game and on whole games: the weights of the training step with the lowest
+error on :data:`SELECTION`"""
 EVALUATION = "value/evaluation.json"
 PATTERNS = ROLLOUT, TREE = "patterns/rollout.npz", "patterns/tree.npz"
 VALIDATION = "games/set/validation.npz.xz"
-"""Games held out of supervised learning"""
+"""Games held out from supervised learning, for validation"""
 TEST, SELECTION = "values/test/games-00000.npz.xz", "values/selection/games-00000.npz.xz"
-"""Positions held out of the value network's training, to report its error and to select its step: the minimum of many
-errors is a biased estimate"""
+"""Positions held out from the value network's training, one set to report its error and one to select its training
+step; on the latter the error is the minimum of many, which is a biased estimate"""
 VALUE_KINDS = (
     ("one_a_game", VALUE, "values/train", ""),
     ("whole_games", VALUE_WHOLE, "values/whole", " --positions-per-game 0"),
 )
-"""Kinds of training data of value networks: name, network, data, options"""
+"""Value networks by kind of training data: name of the kind, network file, folder of the data, further options"""
 GNUGO_LEVEL = 10
 SHIPPED_SIZES = range(7, 20)
-"""Boards of the shipped network"""
+"""Board sizes that the shipped network supports"""
 SHARPER = " --temperature 0.5"
-"""Option of a rollout policy trained on sampled moves of a network, which are too flat for rollouts of a search"""
+"""Option that sharpens a rollout policy trained on moves drawn from a network: they are too flat for rollouts"""
 OPENING_MOVES = 8
-"""First moves by the SL policy in games between greedy policies, which would otherwise be equal"""
+"""Number of first moves that the SL policy draws in games between greedy policies, which would be the same otherwise"""
 BATCH = "--batch"
-"""Option for the positions of a step in each training process"""
+"""Option of training commands: positions in a training step of each process"""
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
-"""Prefix of a command for several processes, whose number follows"""
+"""Beginning of a torchrun command; the number of processes follows"""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Sizes of all stages. Strings are options of the stage's commands."""
+    """Board, networks and amounts of work of all stages. Strings are command-line options of the stage they name."""
 
     size: int
     komi: float
     filters: int
-    """of the policy networks"""
+    """filters per layer of the policy networks"""
     value_filters: int
     games: int
-    """games of the shipped network, if no human games are given"""
+    """number of games that the shipped network plays to train on, if no human games are given"""
     train: str
-    """for both networks: optimizer, rate, batch"""
+    """options of supervised and value training: optimizer, learning rate, batch size"""
     sl: str
     rl: str
     decisive: int
-    """games of the RL policy against the SL policy, both sampling; greedy games are a tenth"""
+    """number of games of the RL policy against the SL policy, both sampling; a tenth as many are played greedily"""
     positions: int
-    """positions for the value network, one a game"""
+    """number of training positions for the value network, one per game"""
     held_out: int
-    """held-out positions, half for selection, half for the test"""
+    """number of held-out positions for the value network, half to select the step and half for the test"""
     value: str
     rolled_out: int
-    """test positions for the comparison of the value network with rollouts"""
+    """number of test positions on which the value network is compared with rollouts"""
     seconds: float
-    """seconds a move in the ablation"""
+    """thinking time per move in the ablation, in seconds"""
     pair_games: int
-    """games of each pair of neighbours in the ablation"""
+    """number of games in each match of the ablation"""
 
 
 # Plain networks of 13 and 15 layers need this SGD; faster optimizers do not converge.
@@ -115,14 +117,14 @@ PRESETS = {
     ),
 }  # fmt: skip
 OF_SIZES = {7: "tour", 9: "evening", 19: "published"}
-"""Presets by board size, for ``--size`` without ``--preset``"""
+"""Names of the presets by board size, for ``--size`` without ``--preset``"""
 
 
 def chosen(name: str | None, size: int | None) -> Preset:
-    """The preset of a name or, without one, of a board size; a given size replaces the preset's.
+    """The preset called ``name`` or, without one, that of the board size (default 9); ``size`` replaces its board size.
 
     Raises:
-        ValueError: no name, and no preset of this board size; one line.
+        ValueError: no name is given, and no preset is for this board size; one line.
     """
     if name is None:
         if size not in (None, *OF_SIZES):
@@ -135,11 +137,11 @@ class Command(NamedTuple):
     """A ``keima`` command, which runs in the folder of the plan."""
 
     makes: str
-    """path of the product, which exists after the command; if it is missing, the command is run again"""
+    """path of the product in the plan's folder; while it is missing, the command counts as unfinished"""
     text: str
     """the command line without ``keima``"""
     is_shared: bool = False
-    """whether processes of torchrun may share the command"""
+    """whether several processes of torchrun may share the command's work"""
 
     @property
     def prints(self) -> bool:
@@ -148,7 +150,7 @@ class Command(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The text without the redirection, as words."""
+        """The words of ``text``, without the redirection of standard output."""
         return shlex.split(self.text.removesuffix(f" > {self.makes}"))
 
     def arguments(self, processes: int = 1) -> list[str]:
@@ -172,15 +174,15 @@ class Command(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A group of commands with one product."""
+    """A stage of the run: commands that run one by one or, if all are matches, in parallel."""
 
     name: str
     what: str
     share: float
-    """approximate share of the total time"""
+    """approximate share of the run's total time"""
     commands: tuple[Command, ...]
     games: int = 0
-    """number of games if all commands are matches, which run in parallel, each on one core; 0 = run one by one"""
+    """number of games of all commands if these are matches, which run in parallel, each on one core; 0 = no matches"""
 
 
 class Player(NamedTuple):
@@ -202,7 +204,7 @@ PLAYERS = (
     Player("p", "policy, no search", 1517, SL, " --policy-only"),
     Player("r", "tree policy, rollouts; lambda 1", 1457, "none"),
 )
-"""In the order of the paper's ratings; neighbours play matches"""
+"""Players of the ablation, the strongest in the paper first; each plays a match against its neighbours in this list"""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class Plan:
     out: Path
     preset: Preset
     people: tuple[Path, ...]
-    """human games to train on; empty = games of the shipped network"""
+    """files or folders of human games to train on; empty = games that the shipped network plays"""
     device: str
     seed: int
 
@@ -231,7 +233,7 @@ class Plan:
         )  # fmt: skip
 
     def key(self, command: Command) -> str:
-        """Key of a command in the record, independent of the paths of games and programs and of the device."""
+        """Key of a command in ``alphago.json``, independent of the paths of games and programs and of the device."""
         text = " ".join(("keima", *command.words)).replace(shlex.join(PROGRAM), "keima")
         text = text.replace(f"--device {self.device}", "--device DEVICE")
         for path in self.people:
@@ -248,12 +250,13 @@ class Plan:
         return f"{self._board} --device {self.device}"
 
     def _play(self, players: str, out: str, games: int, seed: int = 1, more: str = "") -> Command:
-        """Games of policies without search."""
+        """The command that plays bulk games of policies, without search."""
         bulk = f"{self._bulk} --games {games}{more} --seed {self.seed + seed}"
         return Command(out, f"data play {players} {bulk} --out {out}", True)
 
     def _openings(self, games: int, out: str) -> Command:
-        """Openings by the SL policy for games between deterministic players, two games from each."""
+        """The command that plays openings by the SL policy for games of deterministic players: one opening per two
+        games."""
         return self._play(SL, out, max(1, games // 2), more=f" --limit {OPENING_MOVES}")
 
     def _match(self, engines: tuple[str, str], out: str, names: str = "", more: str = "") -> Command:
@@ -293,7 +296,7 @@ class Plan:
         yield Command(TREE, f"train tree {learn} --out {TREE}")
 
     def _reinforced(self) -> Iterator[Command]:
-        """The RL policy, and its games against the SL policy: both sampling, then both greedy."""
+        """Commands that train the RL policy and play it against the SL policy: both sampling, then both greedy."""
         yield Command(RL, f"train reinforce {SL} {self._bulk} {self.preset.rl} --seed {self.seed} --out rl", True)
         both, games = f"{RL} --opponent {SL}", self.preset.decisive
         yield self._play(both, "rl/sampling", games)
@@ -313,7 +316,8 @@ class Plan:
             yield Command(f"values/{name}", text, is_shared=name in ("train", "whole"))
 
     def _value_networks(self) -> Iterator[Command]:
-        """Two value networks, and their errors beside those of other networks and rollouts: the paper's Figure 2b."""
+        """Commands that train two value networks and compare their errors with those of other networks and of rollouts,
+        as in the paper's Figure 2b."""
         preset = self.preset
         shape = f"--size {preset.size} --filters {preset.value_filters} {preset.train} {preset.value}"
         for _, network, data, more in VALUE_KINDS:
@@ -325,7 +329,7 @@ class Plan:
         yield Command(EVALUATION, f"evaluate {VALUE} {TEST} {options} --json > {EVALUATION}")
 
     def _ablation(self) -> Iterator[Command]:
-        """Matches between neighbours of the paper's table, with a temperature in the first moves."""
+        """Commands that play matches between neighbours of :data:`PLAYERS`, with a temperature in the first moves."""
         preset = self.preset
         parts = f"--size {preset.size} --patterns {'+'.join(PATTERNS)} --device {self.device}"
         search = f"--seconds {preset.seconds} --threads 1 --evaluators 1 --temperature 0.5"

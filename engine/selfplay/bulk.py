@@ -35,7 +35,7 @@ from engine.train.ranks import Ranks
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"
 COUNT_OF = re.compile(r"games(-\d+of(?P<count>\d+))?\.json")
-"""Names of the manifests of all processes"""
+"""Matches the name of any process's manifest; ``count`` is the number of processes, None = one"""
 
 
 class BulkWorker:
@@ -45,15 +45,15 @@ class BulkWorker:
         """Prepare play; the caller closes the servers.
 
         Args:
-            servers: of one network, which plays itself, or of two.
-            at_once: games of a batch.
-            groups: batches at once; 0 = enough to keep a server busy.
+            servers: that of one network, which plays itself, or those of two networks.
+            at_once: batch size, in games.
+            groups: number of batches that play concurrently, each in a thread; 0 = enough to keep a server busy.
         """
         self.threads = groups or batches_for(servers[0])
         self._servers, self._plan, self._at_once = servers, plan, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.executor.Worker.do`; yields the games that the plan keeps, packed.
+        """See :meth:`engine.system.executor.Worker.do`; yields packed records of the games that the plan keeps.
 
         Raises:
             RuntimeError: a network failed.
@@ -91,7 +91,7 @@ class BulkPlay:
         """Begin a run, or resume the folder's.
 
         Args:
-            servers: of one network, which plays itself, or of two.
+            servers: that of one network, which plays itself, or those of two networks.
             networks: name and sha256 of each network, for the manifest.
             ranks: the processes that share the games; None = this one plays all.
         Raises:
@@ -136,8 +136,9 @@ class BulkPlay:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Statistics of the games in shards: number by ending ("endings"), games played out below the resignation
-        threshold ("played_out"), and those of them that the resigner did not lose ("wrongly_resigned")."""
+        """Statistics of the games in shards: number of games by ending ("endings"); number played out although a colour
+        would have resigned ("played_out"); number of the latter that this colour did not lose ("wrongly_resigned").
+        """
         return {name: self._manifest[name] for name in ("endings", "played_out", "wrongly_resigned")}
 
     def close(self) -> None:
@@ -155,10 +156,10 @@ class BulkPlay:
         """Play this process's part of the games 0 to ``games`` - 1, and write all of them into shards.
 
         Args:
-            at_once: games of a batch.
-            groups: batches at once.
+            at_once: batch size, in games.
+            groups: number of batches that play concurrently, each in a thread.
             report: called every ``every_s`` seconds in the caller's thread.
-            execution: executor and job; None = threads of this process.
+            execution: executor and job that play the games; None = threads of this process.
         Raises:
             RuntimeError, OSError: a network or the disk failed.
         """
@@ -173,7 +174,7 @@ class BulkPlay:
         return execution or Execution(LocalExecutor(), Opened(worker), {})
 
     def _play(self, games: int, execution: Execution, report: Callable[[], None], every_s: float) -> None:
-        """:meth:`run` without the last shard; games that are in no shard stay in the journal."""
+        """Play as :meth:`run` does, but leave the last games, which do not fill a shard, in the journal."""
         executor, job, files = execution
         for attempt in range(self._plan.attempts):
             missing = self.missing(games)
@@ -187,9 +188,10 @@ class BulkPlay:
         self, positions: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
         execution: Execution | None = None,
     ) -> None:  # fmt: skip
-        """:meth:`run` until the games have a number of positions, of which each process plays its part.
+        """Play until the games of all processes have ``positions`` positions, and write all games into shards.
 
-        The first games are the fewest that may suffice; then the mean number of positions a game predicts the rest.
+        It begins with the minimum number of games that may suffice; then the mean number of positions per game predicts
+        how many more are needed. Other arguments and errors as for :meth:`run`.
         """
         positions, execution = self.part_of(positions), self._execution(at_once, groups, execution)
         games = -(-positions // self._plan.most_positions)
@@ -209,7 +211,7 @@ class BulkPlay:
         return len(range(self._ranks.rank, count, self._ranks.count))
 
     def missing(self, games: int) -> np.ndarray:
-        """int64: this process's numbers below ``games`` that are not finished."""
+        """int64: numbers below ``games`` of this process's unfinished games."""
         missing = self._folder.done.missing(games)
         return missing[missing % self._ranks.count == self._ranks.rank]
 
@@ -231,7 +233,8 @@ class BulkPlay:
                 self._cut()
 
     def _cut(self) -> None:
-        """Write the games of the journal as a shard. Threads: with the lock, or without other threads."""
+        """Write the games of the journal as a shard. Threads: the caller holds the folder's lock, or no other
+        thread runs."""
         if not self._folder.held:
             return
         games = join(self._folder.held)
@@ -247,7 +250,7 @@ class BulkPlay:
 
 
 def _check_folder(out: Path, processes: int) -> None:
-    """Refuse a folder with other content, or begun by another number of processes."""
+    """Refuse a folder that contains anything but bulk games, or that another number of processes began."""
     found = [COUNT_OF.fullmatch(path.name) for path in out.iterdir()] if out.is_dir() else []
     begun_by = {int(match["count"] or 1) for match in found if match}
     if not begun_by:

@@ -19,7 +19,8 @@ Shares = tuple[tuple[T, float], ...]
 """Values and their relative frequencies"""
 USUAL = "usual"
 USUAL_AREA_KOMI, SMALL_AREA_KOMI, SMALL_SIZE = 7.5, 7.0, 9
-"""Komi of even games under area scoring, on boards larger than ``SMALL_SIZE`` and on others; territory: a point less"""
+"""Usual komi under area scoring on boards larger than ``SMALL_SIZE``, and on all others; one point less under territory
+scoring"""
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 10.0
 
 
@@ -31,7 +32,7 @@ class Komi(NamedTuple):
     high: float = np.nan
 
     def twice(self, size: int, rules: Rules) -> tuple[int, int]:
-        """Least and largest komi in half points."""
+        """Minimum and maximum komi, in half points."""
         if np.isnan(self.low):
             area = SMALL_AREA_KOMI if size <= SMALL_SIZE else USUAL_AREA_KOMI
             usual = twice_komi(area - (rules.scoring == SCORING_TERRITORY))
@@ -61,10 +62,10 @@ class GameDistribution:
         }
 
     def draw(self, seed: int, numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rules, komi and temperature of games, each a function of the seed, its number and the board size.
+        """Draw rules, komi and temperature of each game, a function of the seed, the game's number and the board size.
 
         Args:
-            numbers: int64[K]: of the games.
+            numbers: int64[K]: the games' numbers.
         Returns:
             rules with komi, int64[K, RULE_FIELDS], and temperatures, float64[K].
         """
@@ -92,13 +93,13 @@ def unit_of(seed: int, numbers: np.ndarray, stream: int) -> np.ndarray:
 
 
 def _drawn(shares: Shares[T], units: np.ndarray) -> np.ndarray:
-    """int64[K]: indices of values, drawn by their shares with uniform numbers in [0, 1)."""
+    """int64[K]: indices into ``shares``, drawn in proportion to the shares by ``units``, uniform numbers in [0, 1)."""
     ends = np.cumsum([share for _, share in shares])
     return np.minimum(np.searchsorted(ends / ends[-1], units, "right"), len(ends) - 1)
 
 
 def parse_share(text: str, read: Callable[[str], T]) -> tuple[T, float]:
-    """A value and its share from ``VALUE=SHARE``; the share's default is 1.
+    """Parse ``VALUE=SHARE`` into a value and its share; without ``=SHARE`` the share is 1.
 
     Raises:
         ValueError: ``read`` refuses the value, or the share is not a positive number; one line.
@@ -115,7 +116,7 @@ def parse_share(text: str, read: Callable[[str], T]) -> tuple[T, float]:
 
 
 def read_size(text: str) -> int:
-    """A board size.
+    """Parse a board size.
 
     Raises:
         ValueError: not a number; one line.
@@ -127,7 +128,7 @@ def read_size(text: str) -> int:
 
 
 def read_komi(text: str) -> Komi:
-    """``usual``, a number, or a range as ``LOW..HIGH``.
+    """Parse a komi: ``usual``, a number, or a range ``LOW..HIGH``.
 
     Raises:
         ValueError: none of these; one line.
@@ -146,7 +147,7 @@ def read_komi(text: str) -> Komi:
 
 
 def read_temperature(text: str) -> float:
-    """A temperature.
+    """Parse a temperature.
 
     Raises:
         ValueError: out of range, or not a number; one line.

@@ -1,4 +1,4 @@
-"""Batches of games: the loop for one network that plays itself, or two, by search or by policy.
+"""Batches of games: the loop in which a network plays itself or another one, by search or by policy.
 
 A :class:`GameBatch` has a table of games (:mod:`engine.selfplay.table`) and, if a player searches, their searches
 (:mod:`engine.selfplay.searches`). Each network evaluates one position of each of its games at once: the game's current
@@ -42,11 +42,11 @@ from engine.selfplay.table import (
 )
 
 COLORS = np.arange(2)
-"""Black and White"""
+"""Indices of Black and White"""
 CAPACITY_BEYOND = 8
-"""Room for moves beyond the limit of a game"""
+"""Number of moves beyond a game's move limit for which there is room"""
 BATCHES_ON_GPU = 3
-"""One batch on the GPU, one in the queue, one in the kernels of its games"""
+"""Number of batches that keep a GPU busy: one on the GPU, one in its queue, one whose games are being advanced"""
 
 
 def batches_for(server: InferenceServer) -> int:
@@ -55,13 +55,13 @@ def batches_for(server: InferenceServer) -> int:
 
 
 class Player(NamedTuple):
-    """A network and its settings. Of two players, the first one's config decides how games begin and end, and neither
-    may keep its tree, which does not follow the other's moves."""
+    """A network and its settings. Of two players, the first one's config decides how games begin and end, and both must
+    have ``keep_tree`` off, since a kept tree would miss the opponent's moves."""
 
     server: InferenceServer
     config: GameConfig
     tuning: Tuning | None = None
-    """of the search; None = no search"""
+    """constants of move selection in searches; None = no search"""
 
 
 class Openings(NamedTuple):
@@ -70,9 +70,9 @@ class Openings(NamedTuple):
     record: Recorded
     """legal games on boards of the table's size"""
     rows: np.ndarray
-    """int64[K]: indices of the recorded games"""
+    """int64[K]: index in ``record`` of the game from which each game begins"""
     plies: np.ndarray
-    """int64[K]: numbers of their first moves to replay"""
+    """int64[K]: number of first moves of the recorded game to replay"""
 
 
 class Setups(NamedTuple):
@@ -81,37 +81,39 @@ class Setups(NamedTuple):
     rules: np.ndarray
     """int64[K, RULE_FIELDS], with komi"""
     may_resign: np.ndarray | int = 0
-    """1 = hopeless games are resigned"""
+    """1 = hopeless games are resigned, 0 = they are played out"""
     temperatures: np.ndarray | float = 1.0
-    """of moves drawn from a policy"""
+    """policy temperature of a player without search, who draws moves"""
     players: np.ndarray | None = None
-    """int64[K, 2, 2]: the players; None = the first of two players has Black in even games"""
+    """int64[K, 2, 2]: player (0 or 1) before and after the random move, by colour (Black first); None = player 0 is
+    Black in even-numbered games"""
     switches: np.ndarray | int = NEVER
-    """the ply of the random move"""
+    """ply at which a random move is played, after which the other players move; NEVER = none"""
     early: np.ndarray | int = 0
     """number of first moves that a searching player draws from the policy"""
     openings: Openings | None = None
-    """None = the empty board"""
+    """None = games begin on the empty board"""
 
 
 class Finished(NamedTuple):
-    """K finished games; their slots are valid until the next iteration."""
+    """K finished games; the table holds them until :meth:`GameBatch.play` continues."""
 
     slots: np.ndarray
-    """int64[K]"""
+    """int64[K]: the games' slots in the table"""
     games: Games
     owner: np.ndarray
-    """int8[K, N*N]: ownership of the board as it stands: 1 = Black's, -1 = White's, 0 = neither, or a resigned game"""
+    """int8[K, N*N]: owner of each point, all stones alive: 1 = Black, -1 = White, 0 = neither, or the game was
+    resigned"""
     symmetries: np.ndarray
-    """uint8[M]: symmetry of the policy's input before each move"""
+    """uint8[M]: symmetry of the network's input before each of the games' M moves; 0 in searches and openings"""
     resigner: np.ndarray
     """int64[K]: the colour whose values fell below the resignation threshold first; 0 = neither"""
     switches: np.ndarray
-    """int64[K]: the ply of the random move, as in :class:`Setups`"""
+    """int64[K]: ply of each game's random move; NEVER = none"""
 
 
 class GameBatch:
-    """A table of games and the requests of their evaluations. Threads: one at a time."""
+    """A table of games, and for each player a request for the positions to evaluate. Threads: one at a time."""
 
     def __init__(
         self, players: Sequence[Player], size: int, slots: int, set_up: Callable[[np.ndarray], Setups],
@@ -120,10 +122,10 @@ class GameBatch:
         """Allocate a batch.
 
         Args:
-            players: one, which plays itself, or two.
-            slots: games at once.
-            set_up: initial state of the games of some numbers (int64[K]); a function of the numbers alone.
-            stopped: ends play once it is set; games in play are lost.
+            players: one, which plays itself, or two opponents.
+            slots: number of games played at once.
+            set_up: returns the initial state of games, a function of their numbers (int64[K]) alone.
+            stopped: play ends once this event is set; unfinished games are lost.
         """
         self.size, self._set_up = size, set_up
         self._stopped = stopped or threading.Event()
@@ -175,7 +177,7 @@ class GameBatch:
         return np.flatnonzero(self.table.numbers == FREE)
 
     def begin(self, numbers: Iterator[int]) -> np.ndarray:
-        """Begin the next games on the free slots; returns the slots of new games, int64[K]."""
+        """Begin games in the free slots, with the next numbers; returns the slots of the new games, int64[K]."""
         table, free = self.table, self.free
         taken = np.fromiter(islice(numbers, len(free)), np.int64)
         slots = free[: len(taken)]
@@ -234,7 +236,7 @@ class GameBatch:
         return bool(asked)
 
     def take_results(self) -> None:
-        """Process the results of :meth:`evaluate`: draw moves from policies, back up leaves."""
+        """Use the results of :meth:`evaluate`: draw and play moves from policies, back up the leaves of searches."""
         for k, player, request, _ in self._sides:
             if request.count and player.tuning is None:
                 play_policy(self.table, k, player.config, request.policy, request.value, self._work.policy)
@@ -249,7 +251,7 @@ class GameBatch:
             request.state, request.count = State.FILLING, 0
 
     def _finished(self, slots: np.ndarray) -> Finished:
-        """Score finished games."""
+        """Score finished games and copy their records out of the table."""
         table, count = self.table, len(slots)
         leads, owner = np.zeros(count), np.zeros((count, self.size**2), np.int8)
         count_games(table, slots, self._memory, np.zeros(self.size**2, np.float32), leads, owner)

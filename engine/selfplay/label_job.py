@@ -1,8 +1,8 @@
-"""Options of labelling, the numbering of games as tasks, and the serialisable labelling job for an executor.
+"""Options of labelling, the numbers of games as tasks, and the serialisable labelling job for an executor.
 
 A task is a game: one that the network plays, or the sampled positions of a recorded one (:func:`tasks_of`). Rows are
-returned as soon as they are evaluated, and the last row of a task finishes it; an interrupted game resumes after its
-moves so far.
+returned as soon as they are evaluated, and the last row of a task finishes it; an interrupted game continues after the
+moves that were played.
 """
 
 import threading
@@ -29,7 +29,7 @@ SOURCES = ("recorded", "self-played")
 
 
 class Kind(NamedTuple):
-    """Positions of one source and board size."""
+    """A kind of positions: their source and board size."""
 
     source: int
     size: int
@@ -43,9 +43,9 @@ class LabelOptions(Checked):
     """Options of a labelling run, which resumes only with the same options."""
 
     recorded: Shares[int]
-    """board sizes of positions of recorded games"""
+    """board sizes of positions from recorded games, and their shares"""
     self_play: Shares[int]
-    """board sizes of positions of self-played games"""
+    """board sizes of positions from self-played games, and their shares"""
     distribution: GameDistribution
     every: int = option(12, "label every N-th position of a recorded game", low=1)
     moves: int = option(12, "number of most probable moves in a label", low=1, high=64)
@@ -64,21 +64,22 @@ class LabelOptions(Checked):
         return recorded | {Kind(SELF_PLAYED, size): share for size, share in self.self_play}
 
     def rules_of(self, size: int, numbers: np.ndarray) -> np.ndarray:
-        """int64[K, RULE_FIELDS]: the rules of games, from their numbers."""
+        """int64[K, RULE_FIELDS]: the rules of games on one board size, drawn by their numbers."""
         return self.distribution.draw(self.seed, numbers, size)[0]
 
 
 Places = TypeVar("Places", int, np.ndarray)
 RUN = 1024
-"""Consecutive task numbers for games of one kind, so that finished tasks compress to few ranges"""
+"""Number of consecutive tasks that are games of one kind, so that finished tasks compress to few ranges"""
 
 
 def tasks_of(kind: Places, numbers: Places, n_kinds: int) -> Places:
-    """Task numbers of games.
+    """Task numbers of games of one kind.
 
     Args:
-        kind: index of the games' kind.
-        numbers: of the games among those of their kind.
+        kind: index of the kind.
+        numbers: the games' numbers within their kind.
+        n_kinds: number of kinds in the run.
     """
     return (numbers // RUN * n_kinds + kind) * RUN + numbers % RUN
 
@@ -98,16 +99,16 @@ class LabelWorker:
         """Prepare labelling; the caller closes the teacher.
 
         Args:
-            begun: moves so far (policy indices) of interrupted games of self-play, by task.
-            at_once: positions of recorded games in a batch, and games of self-play of each thread and size.
-            threads: batches at once; 0 = enough to keep the teacher busy.
+            begun: moves (policy indices) already played in interrupted self-play games, by task.
+            at_once: positions in a batch of recorded games, and self-play games of each thread and board size.
+            threads: number of threads, each with a batch in flight; 0 = enough to keep the teacher busy.
         """
         self.threads = threads or batches_for(teacher.server)
         self.teacher, self.options, self.recorded, self.at_once = teacher, options, recorded, at_once
         self._begun = begun
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.executor.Worker.do`; yields rows, each time of the kind furthest below its share.
+        """See :meth:`engine.system.executor.Worker.do`; yields packed rows of the kind furthest below its share.
 
         Raises:
             RuntimeError: the network failed.
@@ -134,17 +135,17 @@ class LabelWorker:
 
 
 class _Recorded:
-    """The next batch of recorded games of one size."""
+    """Collects recorded games of one board size into a batch, and labels it."""
 
     def __init__(self, worker: LabelWorker, size: int) -> None:
         self.size, self._worker = size, worker
         self.held: dict[int, Taken] = {}
-        """by the games' numbers"""
+        """games in the batch, by number"""
         self.room = worker.at_once
         """positions for which the batch has room; a game that exceeds it is added whole"""
 
     def add(self, number: int, _: Sequence[int]) -> None:
-        """Add a game.
+        """Add the sampled positions of a game to the batch.
 
         Raises:
             ValueError: the game is not in the shards.
@@ -156,7 +157,7 @@ class _Recorded:
         self.room -= len(taken.plies)
 
     def step(self) -> tuple[np.ndarray, np.ndarray]:
-        """Label the batch; returns the numbers of its games, int64[K], and rows."""
+        """Label the batch and empty it; returns the numbers of its games, int64[K], and the rows of their positions."""
         worker, options = self._worker, self._worker.options
         ended, games = np.array(list(self.held)), join([taken.game for taken in self.held.values()])
         plies = [taken.plies for taken in self.held.values()]
@@ -168,7 +169,7 @@ class _Recorded:
 
 
 class _Playing:
-    """Self-play games of one size."""
+    """Plays games of one board size, and labels their positions."""
 
     def __init__(self, worker: LabelWorker, size: int) -> None:
         self.size, self._moves = size, worker.options.moves
@@ -181,16 +182,16 @@ class _Playing:
 
     @property
     def room(self) -> int:
-        """Free slots minus waiting games."""
+        """Number of free slots minus number of waiting games."""
         return self._games.free - len(self._waiting)
 
     def add(self, number: int, moves: Sequence[int]) -> None:
-        """Add a game with its moves so far."""
+        """Add a game to the waiting ones, with the moves (policy indices) already played in it."""
         self._waiting.append((number, moves))
         self.held += 1
 
     def step(self) -> tuple[np.ndarray, np.ndarray]:
-        """Play a move in each game; returns the numbers of games that end with it, int64[K], and rows."""
+        """Play a move in each game; returns the numbers of games that it ended, int64[K], and a row for each move."""
         free = self._games.free
         self._games.begin(self._waiting[:free])
         self._waiting = self._waiting[free:]
@@ -208,9 +209,9 @@ class LabelJob:
     network: tuple[str, ...]
     """names, among the executor's files, of the network's one or two files"""
     shards: tuple[str, ...]
-    """names of the shards of recorded games"""
+    """names, among the executor's files, of the shards of recorded games"""
     begun: Mapping[int, Sequence[int]]
-    """see :class:`LabelWorker`"""
+    """moves (policy indices) already played in interrupted self-play games, by task"""
     at_once: int
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> LabelWorker:

@@ -1,4 +1,4 @@
-"""Labelled positions on their way to a shard: packed rows of one board size, and their conversion to labels."""
+"""Labelled positions before they are in a shard: rows of one board size, and their conversion to labels."""
 
 from collections.abc import Callable
 
@@ -9,15 +9,15 @@ from engine.records.games import Games, offsets_of
 from engine.records.labels import NO_MOVE, SELF_PLAYED, Labels, pack_policy, unpack_policy
 
 IN_RECORD = NO_MOVE
-"""``move`` of rows of recorded games, whose moves are in the games' records"""
+"""Value of the field ``move`` in rows of recorded games, whose moves are in the games' shards"""
 
 
 def row_type(size: int, moves: int) -> np.dtype:
     """The dtype of a labelled position; value, lead and ownership are for Black, encoded as in a shard of labels.
 
     Args:
-        size: N, of the board.
-        moves: K, the number of policy moves.
+        size: N, the board size.
+        moves: K, the number of most probable moves that a row keeps of the policy.
     """
     return np.dtype([
         ("source", "u1"),
@@ -36,13 +36,13 @@ def new_rows(
     size: int, moves: int, source: int, numbers: np.ndarray, plies: np.ndarray, played: np.ndarray | int,
     outputs: dict[str, np.ndarray],
 ) -> np.ndarray:  # fmt: skip
-    """Rows of positions in which Black is to move at even plies.
+    """Rows of B labelled positions; Black is to move at even plies.
 
     Args:
         size, moves: N and K of :func:`row_type`.
         source: ``RECORDED`` or ``SELF_PLAYED``.
-        numbers, plies, played: int64[B]: game, position, next move (a policy index).
-        outputs: of :meth:`engine.train.teacher.Teacher.targets` for symmetry 0.
+        numbers, plies, played: int64[B]: number of the game, moves before the position, next move (a policy index).
+        outputs: the network's, as :meth:`engine.train.teacher.Teacher.targets` returns them for symmetry 0.
     """
     rows = np.zeros(len(numbers), row_type(size, moves))
     sign = np.where(plies % 2 == 0, 1.0, -1.0)
@@ -62,12 +62,12 @@ def pack_rows(size: int, rows: np.ndarray) -> bytes:
 
 
 def unpack_rows(body: bytes, moves: int) -> tuple[int, np.ndarray]:
-    """Board size and rows; ``moves`` as of :func:`row_type`."""
+    """Board size and rows from the bytes of :func:`pack_rows`; ``moves`` is K of :func:`row_type`."""
     return body[0], np.frombuffer(body, row_type(body[0], moves), offset=1)
 
 
 def game_keys(rows: np.ndarray) -> np.ndarray:
-    """int64[R]: a key of each row's game, unique within a board size."""
+    """int64[R]: key of the game of each row, unique among games of one board size."""
     return rows["number"] * 2 + rows["source"]
 
 
@@ -79,9 +79,9 @@ def to_labels(
     """Labels from rows, sorted by game and position.
 
     Args:
-        chosen: rows by board size, at least one of each.
-        rules_of: rules, int64[K, RULE_FIELDS], from a board size and the numbers of K games.
-        moves_of: moves of a recorded game (policy indices), from its board size and number.
+        chosen: rows by board size; at least one row for each size.
+        rules_of: returns rules, int64[K, RULE_FIELDS], for a board size and the numbers of K games.
+        moves_of: returns the moves of a recorded game (policy indices), given its board size and number.
     """
     chosen = {size: rows[np.lexsort((rows["ply"], game_keys(rows)))] for size, rows in chosen.items()}
     firsts, of_rows = list[np.ndarray](), list[np.ndarray]()

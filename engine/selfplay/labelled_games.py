@@ -21,39 +21,39 @@ from engine.selfplay.table import GameConfig, probabilities, skip_moves
 
 FREE_MOVES = 6
 LEAST_SHARE = 0.01
-"""Lower limit of a move's probability, as a share of the most probable move's, after the first ``FREE_MOVES`` moves:
-the tail of a policy is mostly blunders, of which a game of 200 moves would have several"""
+"""Minimum probability of a move, as a share of the most probable move's, after the first ``FREE_MOVES`` moves: the tail
+of a policy is mostly blunders, of which a game of 200 moves would have several"""
 
 ALL_MOVES = GameConfig(limit=0)
 """A config that excludes no legal move"""
 
 
 class Step(NamedTuple):
-    """A move in each of B games, and the network outputs for the positions before."""
+    """One move in each of B games, and the network's outputs for the positions before these moves."""
 
     numbers: np.ndarray
-    """int64[B]: of the games"""
+    """int64[B]: the games' numbers"""
     plies: np.ndarray
-    """int64[B]: moves played before"""
+    """int64[B]: number of moves played before this one"""
     moves: np.ndarray
     """int64[B]: moves played, as policy indices"""
     outputs: dict[str, np.ndarray]
-    """as of :meth:`engine.train.teacher.Teacher.targets` for symmetry 0"""
+    """as :meth:`engine.train.teacher.Teacher.targets` returns them for symmetry 0"""
     ended: np.ndarray
     """bool[B]: whether the move ended the game"""
 
 
 class LabelledGames:
-    """S games of one board size. Threads: one at a time."""
+    """S self-play games of one board size, which advance together by one move. Threads: one at a time."""
 
     def __init__(
         self, server: InferenceServer, size: int, slots: int, distribution: GameDistribution, seed: int
     ) -> None:
-        """Allocate S games.
+        """Allocate S slots for games.
 
         Args:
-            server: of the network that plays, with policy and value.
-            slots: S.
+            server: that of the playing network, which has policy and value heads.
+            slots: S, the maximum number of games at once.
         """
         self.size, self._spec = size, server.spec
         options = BulkOptions(
@@ -73,7 +73,7 @@ class LabelledGames:
         return len(self._batch.free)
 
     def begin(self, games: Sequence[tuple[int, Sequence[int]]]) -> None:
-        """Begin games, given as number and first moves (policy indices), at most as many as there are free slots."""
+        """Begin games, each given as its number and first moves (policy indices); each needs a free slot."""
         plies = np.array([len(moves) for _, moves in games], np.int64)
         if plies.any():
             moves = np.concatenate([np.array(moves, np.uint16) for _, moves in games])

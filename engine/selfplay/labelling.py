@@ -41,7 +41,7 @@ class Labelling:
         """Begin a run, or resume the folder's.
 
         Args:
-            files: shards of games.
+            files: shards of recorded games.
             network: identity of the teacher, for the manifest.
         Raises:
             ValueError: the folder contains something else, or the network cannot label these positions; one line.
@@ -62,16 +62,17 @@ class Labelling:
         self.counts = {kind: self._folder.manifest["positions"].get(str(kind), 0) for kind in self._kinds}
         """labelled positions by kind"""
         self.begun: dict[int, tuple[int, ...]] = {}
-        """moves so far (policy indices) of interrupted games of self-play, by task"""
+        """moves (policy indices) already played in interrupted self-play games, by task"""
         self._ready = 0
-        """positions of finished games in no shard"""
+        """number of positions of finished games that are in no shard"""
         for size, rows in self._rows().items():
             self._resume(size, rows)
         self._unbegun = [self._numbers(place) for place in range(len(self._kinds))]
         self._expected: dict[int, dict[int, int]] = {}
-        """by kind index and task, the positions that games in progress are still expected to have"""
+        """by kind index and task, the number of further positions expected from each game in progress"""
         self._played = {kind: (1, kind.size**2) for kind in self._kinds}
-        """finished games and their positions, whose ratio predicts further games; initially one full board"""
+        """number of finished games and of their positions, whose ratio predicts the length of further games; at first
+        one game with as many positions as the board has points"""
         self._exhausted: set[int] = set()
         """indices of the kinds without further games"""
         self._wanted, self._is_streamed = 0, True
@@ -96,7 +97,7 @@ class Labelling:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether all kinds of positions are exhausted."""
+        """Whether no kind has further games to label, nor games in progress."""
         return len(self._exhausted) == len(self._kinds) and not any(self._expected.values())
 
     def run(
@@ -106,10 +107,11 @@ class Labelling:
         """Label until the folder has ``positions`` positions in all, and write all of them into shards.
 
         Args:
-            at_once: positions in a batch, and games of each thread and size.
-            threads: batches at once.
+            at_once: positions in a batch of recorded games, and self-play games of each thread and board size.
+            threads: number of threads, each with a batch in flight; 0 = enough to keep the teacher busy.
             report: called every ``every_s`` seconds in the caller's thread.
-            execution: executor and job, which finish every game that was begun; None = threads of this process.
+            execution: executor and job that label instead, and finish every game they begin; None = threads of this
+                process.
         Raises:
             RuntimeError, ValueError, OSError: the network, a source or the disk failed.
         """
@@ -126,7 +128,7 @@ class Labelling:
         report()
 
     def _rows(self) -> dict[int, np.ndarray]:
-        """The rows in no shard, by board size. Threads: with the lock, or without other threads."""
+        """The rows that are in no shard yet, by board size. Threads: the caller holds the lock, or is alone."""
         found = {}
         for size in sorted({size for size, _ in self._folder.held}):
             rows = np.concatenate([rows for of, rows in self._folder.held if of == size])
@@ -140,7 +142,7 @@ class Labelling:
         return tasks_of(indices[rows["source"]], rows["number"], len(self._kinds))
 
     def _resume(self, size: int, rows: np.ndarray) -> None:
-        """Count the rows of a journal, and find the interrupted games."""
+        """Count the journal's rows of one board size, and note the moves of interrupted games."""
         tasks = self._tasks(size, rows)
         is_done = self._folder.done.has(tasks)
         self._ready += int(is_done.sum())
@@ -155,7 +157,7 @@ class Labelling:
         return (number for number in count() if tasks_of(kind, number, len(self._kinds)) not in self._folder.done)
 
     def _draw(self) -> int | None:
-        """The next task, a game of the kind furthest below its share; None = no further game is needed."""
+        """The next task: a game of the kind furthest below its share; None = no further game is needed or left."""
         shares = list(self._options.kinds().values())
         with self._folder.lock:
             while not self._ended.is_set():
@@ -174,7 +176,7 @@ class Labelling:
         return None
 
     def _positions_of(self, kind: Kind, number: int, task: int) -> int:
-        """Expected number of positions of a game; 0 = the shards have no further game."""
+        """Expected number of positions that a game will add; 0 = the shards have no further game."""
         if kind.source == RECORDED:
             taken = self._recorded.take(kind.size, number)
             return 0 if taken is None else len(taken.plies)
@@ -214,7 +216,7 @@ class Labelling:
             self._packing = self._packer.submit(self._cut)
 
     def _cut(self, everything: bool = False) -> None:
-        """Write the positions of finished games, or of all games, as a shard."""
+        """Write the positions of finished games, or of unfinished ones too (``everything``), as a shard."""
         folder = self._folder
         with folder.lock:
             rows = self._rows()
@@ -236,7 +238,7 @@ class Labelling:
             self._ready -= len(labels.game)
 
     def _blocks_left(self) -> list[Block]:
-        """The rows in no shard as blocks of a journal. Threads: with the lock."""
+        """The rows that are in no shard yet, as blocks for the journal. Threads: the caller holds the folder's lock."""
         found = []
         for size, rows in self._rows().items():
             tasks = np.unique(self._tasks(size, rows))
@@ -266,7 +268,7 @@ def _check(teacher: Teacher, options: LabelOptions, files: list[Path]) -> None:
 
 
 def check_out(out: Path) -> None:
-    """Refuse a file, or a folder with other content.
+    """Refuse a path that is a file, or a folder with anything but a labelling run.
 
     Raises:
         ValueError: one line.

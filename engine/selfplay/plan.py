@@ -1,4 +1,4 @@
-"""Options of bulk games, and plans: the initial state of each game, and the records kept of it.
+"""Options of bulk games, and plans, which determine the initial state of each game and the records kept of it.
 
 Start at :class:`Plan`.
 """
@@ -26,7 +26,7 @@ from engine.system.files import sha256_of
 
 FORMAT = "keima played games 2"
 LIMIT_BOARDS = 2
-"""Default move limit, in moves per point; rules without superko allow endless games"""
+"""Default move limit of a game, in moves per board point; rules without superko allow endless games"""
 PASSES = ("last", "free")
 DEAD_STONES = ("alive", "removed")
 RESIGNATION = 1
@@ -34,12 +34,12 @@ RESIGNATION = 1
 
 
 def move_limit(size: int, limit: int) -> int:
-    """Move limit of games from the option ``limit``, of which 0 is the default."""
+    """Move limit of games by the option ``limit``: 0 = ``LIMIT_BOARDS`` moves per point; at most ``MAX_MOVES``."""
     return min(limit or LIMIT_BOARDS * size**2, MAX_MOVES)
 
 
 def resignation_threshold(win_rate: float) -> float:
-    """Value of the option ``resign``; -2, below all values, for 0."""
+    """The option ``resign``, a win rate, as a threshold of values (-1 to 1); 0 gives -2, below all values."""
     return 2.0 * win_rate - 1.0 if win_rate > 0.0 else -2.0
 
 
@@ -50,7 +50,7 @@ class BulkOptions(Checked):
     distribution: GameDistribution
     size: int = option(19, "board size", low=MIN_SIZE, high=MAX_SIZE)
     passes: str = option(
-        PASSES[0], "passes: last = only where nothing is left to play but own eyes, free = as the policy draws them",
+        PASSES[0], "passes: last = only when every other move fills an own eye, free = as the policy draws them",
         choices=PASSES,
     )  # fmt: skip
     free_moves: int = option(0, "number of opening moves without the limit of --least-share", low=0)
@@ -93,17 +93,17 @@ class BulkOptions(Checked):
 
 
 def setups_of(options: BulkOptions, numbers: np.ndarray) -> Setups:
-    """Initial state of the games of some numbers (int64[K])."""
+    """Initial state of games, given their numbers (int64[K])."""
     rules, temperatures = options.distribution.draw(options.seed, numbers, options.size)
     may_resign = (unit_of(options.seed, numbers, RESIGNATION) >= options.played_out).astype(np.int64)
     return Setups(rules, may_resign, temperatures)
 
 
 class Plan:
-    """Games of one network or two, all of them kept."""
+    """Plan of a bulk run: games of one network or two, each of which gives a record. Base class of other plans."""
 
     attempts = 1
-    """most games played for each wanted one"""
+    """maximum number of games played for each record wanted"""
 
     def __init__(self, options: BulkOptions) -> None:
         self.options = options
@@ -114,22 +114,22 @@ class Plan:
 
     @property
     def most_positions(self) -> int:
-        """Upper limit of the number of positions of a game."""
+        """Maximum number of positions that a game can give."""
         return self.options.config().limit
 
     def positions(self, games: Games) -> np.ndarray:
-        """int64[G]: numbers of positions of kept games: those before a move."""
+        """int64[G]: number of positions in each of G kept records: one before each move."""
         return np.diff(games.offsets)
 
     def play(
         self, servers: Sequence[InferenceServer], at_once: int, numbers: Iterator[int], stopped: threading.Event
     ) -> Iterator[Games]:
-        """Play the games of some numbers; yields the kept records of finished games.
+        """Play the games with the given numbers; yields the records to keep of finished games.
 
         Args:
-            servers: of one network, which plays itself, or of two.
-            at_once: games at once.
-            stopped: ends play once it is set.
+            servers: that of one network, which plays itself, or those of two networks.
+            at_once: batch size, in games.
+            stopped: play ends once this event is set; unfinished games are lost.
         Raises:
             RuntimeError: a network failed.
         """
@@ -138,20 +138,20 @@ class Plan:
         yield from map(self.kept, batch.play(numbers))
 
     def set_up(self, numbers: np.ndarray) -> Setups:
-        """Initial state of games; game n is attempt ``n % attempts`` at the wanted game ``n // attempts``.
+        """Initial state of games; game n is attempt ``n % attempts`` at the wanted record ``n // attempts``.
 
         Args:
-            numbers: int64[K].
+            numbers: int64[K]: the games' numbers.
         """
         return setups_of(self.options, numbers)
 
     def kept(self, finished: Finished) -> Games:
-        """The kept records of finished games, with the numbers of wanted games."""
+        """The records to keep of finished games, numbered as wanted records (``n // attempts``)."""
         return finished.games._replace(resigner=finished.resigner)
 
 
 class OpenedPlan(Plan):
-    """Games of one network or two from openings, the first moves of recorded games.
+    """Games of one network or two that begin with openings: the first moves of recorded games.
 
     Two networks play every opening twice, with colours exchanged.
     """
@@ -160,10 +160,10 @@ class OpenedPlan(Plan):
         """Plan a run.
 
         Args:
-            shards: of games, or folders as for :func:`engine.records.games.shard_files`.
-            moves: moves of an opening; 0 = whole games.
+            shards: shards of the recorded games, or folders as for :func:`engine.records.games.shard_files`.
+            moves: maximum number of moves in an opening; 0 = whole games.
         Raises:
-            ValueError: a game cannot be an opening, or there are none; one line.
+            ValueError: a game cannot be an opening, or there is no game; one line.
         """
         super().__init__(options)
         self._n_networks = n_networks
@@ -213,10 +213,10 @@ def _check_openings(games: Games, plies: np.ndarray, options: BulkOptions) -> No
 
 
 def check_player(spec: NetworkSpec, sizes: Sequence[int], distribution: GameDistribution) -> None:
-    """Check that a network supports board sizes and komi.
+    """Check that a network has a policy and supports board sizes and the komi of a distribution.
 
     Raises:
-        ValueError: it does not, or has no policy head; one line.
+        ValueError: it does not; one line.
     """
     if "policy" not in spec.heads:
         raise ValueError(f"network {spec.name} has no policy to play by")

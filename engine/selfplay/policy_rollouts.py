@@ -1,4 +1,4 @@
-"""Rollouts of a policy network: values of positions by batches of games played to the end.
+"""Rollouts of a policy network: values of positions from games that it plays to the end, in batches.
 
 Source: AlphaGo, Figure 2b, which compares the value network with rollouts of several policies.
 """
@@ -20,25 +20,25 @@ from engine.system.executor import work_in_threads
 
 SEED = 20160130
 LOOK_EVERY_S = 1.0
-"""Interval of checks for failed threads"""
+"""Seconds between checks for failed threads"""
 
 
 def policy_values(
     server: InferenceServer, games: Games, rows: np.ndarray, plies: np.ndarray, count: int, at_once: int, groups: int,
     on_progress: Callable[[float], None] | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """Mean results of games from positions to the end, at the komi of the recorded games.
+    """Mean results of games that a policy network plays from recorded positions to the end, at the recorded komi.
 
     Moves are drawn from the policy at temperature 1, with a pass only if no sensible move is left; so the end is scored
     by area, whatever the rules of the recorded game.
 
     Args:
-        server: of a network with a policy.
-        rows, plies: int64[P]: games, and the moves before the position.
-        count: games from each position.
-        at_once: games of a batch.
-        groups: batches at once.
-        on_progress: called with the number of positions done since the last call.
+        server: that of the network, which needs a policy.
+        rows, plies: int64[P]: index of each position's game in ``games``, and number of moves before the position.
+        count: number of games from each position.
+        at_once: batch size, in games.
+        groups: number of batches that play concurrently, each in a thread.
+        on_progress: called with the number of games finished since its last call, divided by ``count``.
     Returns:
         float64[P]: -1 to 1 for the side to move.
     Raises:
@@ -73,7 +73,7 @@ def policy_values(
 
 
 def _setups(games: Games, rows: np.ndarray, plies: np.ndarray, count: int, numbers: np.ndarray) -> Setups:
-    """Initial state of the games of some numbers (int64[K]): game n begins at position ``n // count``."""
+    """Initial state of games, given their numbers (int64[K]): game n begins at position ``n // count``."""
     at = numbers // count
     return Setups(
         rules=game_rules(games, rows[at], np.zeros(len(at), bool)),

@@ -33,7 +33,7 @@ FORMAT = "keima reached positions 2"
 
 
 class ReachedPlan(Plan):
-    """Positions from the searches of one network's self-play."""
+    """Plan of a run that plays one network against itself by search, and records positions from its search trees."""
 
     def __init__(self, search: SearchPlayOptions, draws: int, games_per_shard: int) -> None:
         """Plan a run.
@@ -72,7 +72,7 @@ class ReachedPlan(Plan):
 
 
 def drawn_games(drawn: DrawnPositions, table: Table, finished: Finished) -> Games:
-    """The positions drawn in finished games, at least one of each, as records of the moves to them and a final pass.
+    """Records of the positions drawn in finished games, at least one per game: the moves to the position, then a pass.
 
     Returns:
         Games: with ``position`` and the ``number`` of the position's game; without results.

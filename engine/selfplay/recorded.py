@@ -21,20 +21,20 @@ class Taken(NamedTuple):
     """A game and the positions sampled from it."""
 
     game: Games
-    """a single game"""
+    """one game alone"""
     plies: np.ndarray
-    """int64[B], B >= 1"""
+    """int64[B], B >= 1: number of moves before each sampled position"""
 
 
 class RecordedGames:
-    """The games of some shards that begin on the empty board with Black. Threads: any."""
+    """Games from shards: those that begin on the empty board with Black to move. Threads: any."""
 
     def __init__(self, files: Sequence[Path], seed: int, every: int):
         """Open the stream; shards are read when they are needed.
 
         Args:
-            every: step between sampled positions of a game, from a random first one; a game with a single position for
-                training (``position``) gives that one.
+            every: number of moves from one sampled position of a game to the next; the first one is random. A game
+                whose field ``position`` restricts training to one position gives that one.
         """
         self._files, self._seed, self._every = list(files), seed, every
         self._games = functools.lru_cache(FILES_HELD)(lambda file: read_games(self._files[file]))
@@ -44,8 +44,8 @@ class RecordedGames:
         self._lock = threading.Lock()
 
     def take(self, size: int, number: int) -> Taken | None:
-        """The game of a number and its sampled positions; the final position is eligible unless two passes ended the
-        game. None = the shards have no further game.
+        """The game with a number and the positions sampled from it; the final position is eligible unless two passes
+        ended the game. None = the shards have no further game.
         """
         game = self._game(size, number)
         if game is None:
@@ -64,7 +64,7 @@ class RecordedGames:
         return game.moves
 
     def _game(self, size: int, number: int) -> Games | None:
-        """The game of a number; None = the shards have no further game."""
+        """The game with a number; None = the shards have no further game."""
         with self._lock:
             starts = self._starts.setdefault(size, [0])
             while starts[-1] <= number and len(starts) <= len(self._files):
@@ -75,7 +75,7 @@ class RecordedGames:
             return select(self._games(file), self._order(size, file)[[number - starts[file]]])
 
     def _order(self, size: int, file: int) -> np.ndarray:
-        """int64: the games of one size in a file, shuffled."""
+        """int64: indices of a file's usable games of one board size, shuffled."""
         if (size, file) not in self._orders:
             games = self._games(file)
             usable = np.flatnonzero((games.size == size) & games.starts_even())

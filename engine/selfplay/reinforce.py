@@ -46,9 +46,9 @@ from engine.train.state import SAVE_S
 MANIFEST, STATE, NETWORK, POOL = "reinforce.json", "state.safetensors", "network.safetensors", "pool"
 FORMAT = "keima reinforce"
 OPPONENTS, MATCHES = 2, 3
-"""Streams of random numbers: the member of the pool, and the games of matches"""
+"""Streams of random numbers: the opponent of an update, and the seed of an evaluation match"""
 NETWORKS_HELD = 4
-"""Members of the pool in memory"""
+"""Maximum number of opponents from the pool that are kept in memory"""
 PANELS = {
     "win rate": ("rl/win_rate",),
     "entropy of a move, divergence from the start (nats)": ("rl/entropy", "rl/divergence"),
@@ -66,7 +66,7 @@ class ReinforceOptions(Checked):
     games: int = option(128, "games of a mini-batch", low=2)
     size: int = option(19, "board size", low=MIN_SIZE, high=MAX_SIZE)
     passes: str = option(
-        "last", "passes: last = only where nothing is left to play but own eyes, free = as the policy draws them",
+        "last", "passes: last = only when every other move fills an own eye, free = as the policy draws them",
         choices=PASSES,
     )  # fmt: skip
     pool_every: int = option(500, "updates between additions of the current weights to the opponent pool", low=1)
@@ -75,7 +75,7 @@ class ReinforceOptions(Checked):
         "gradients grow with the length of games", low=0.0,
     )  # fmt: skip
     entropy: float = option(0.0, "entropy bonus: weight of the policy's entropy beside the reward", low=0.0)
-    clip: float = option(0.0, "gradient clipping: largest norm; 0 = off", low=0.0)
+    clip: float = option(0.0, "gradient clipping: maximum norm; 0 = off", low=0.0)
     check_every: int = option(
         100, "updates between evaluation matches: against the start, the newest opponent and the whole pool", low=1
     )
@@ -84,11 +84,11 @@ class ReinforceOptions(Checked):
     seed: int = option(1, "random seed", low=0)
 
     def play(self, seed: int) -> BulkOptions:
-        """Options of the games of a seed."""
+        """Options of bulk games under a seed."""
         return BulkOptions(self.distribution, size=self.size, passes=self.passes, seed=seed)
 
     def record(self) -> dict[str, Any]:
-        """The options for the manifest, which must not change."""
+        """The options that must not change when a run resumes, for the manifest."""
         free = ("distribution", "updates", "check_every", "check_games", "save_every")
         kept = {name: value for name, value in vars(self).items() if name not in free}
         # Older versions had these options; runs with today's only values resume.
@@ -96,7 +96,7 @@ class ReinforceOptions(Checked):
 
 
 def member_of(update: int, members: int, seed: int) -> int:
-    """Index of the member of the pool that an update plays against, uniformly drawn."""
+    """Index of the opponent of an update, drawn uniformly from the ``members`` of the pool."""
     return int(unit_of(seed, np.array([update]), OPPONENTS)[0] * members)
 
 
@@ -138,7 +138,7 @@ class Reinforce:
             raise ValueError(f"{out}: differs between processes; all machines must share one folder")
         self.curves = Curves(out / "curves.csv", self.learner.step) if self._ranks.is_first else None
         self._member = lru_cache(NETWORKS_HELD)(lambda entered: load_network(self._member_path(entered), device))
-        """a member of the pool, by its update"""
+        """returns a member of the pool, given the update after which it entered"""
 
     def _open(self) -> None:
         """Create the folder, or check that it belongs to this run."""
@@ -155,7 +155,7 @@ class Reinforce:
 
     @property
     def pool(self) -> range:
-        """Members of the pool, oldest first, each named by the update after which it entered."""
+        """Members of the opponent pool, oldest first, each named by the update after which it entered."""
         return range(0, self.learner.step + 1, self.options.pool_every)
 
     def _member_path(self, entered: int) -> Path:
@@ -194,7 +194,7 @@ class Reinforce:
             self.curves.plot(self._out / "curves.png", PANELS)
 
     def save(self) -> None:
-        """Write state and network, in the first process."""
+        """Write state and network; only the first process may call this."""
         self.learner.save_network(self._out / NETWORK, self._record)
         self.learner.save(self._out / STATE)
 
@@ -217,7 +217,7 @@ class Reinforce:
         }
 
     def check(self) -> dict[str, float]:
-        """Win rates of the current network against the initial one, the newest of the pool, and the whole pool."""
+        """Win rates of the current network against the initial one, the newest pool member, and the whole pool."""
         options, pool = self.options, self.pool
         current = self.learner.network("current")
         older = [entered for entered in pool if entered < self.learner.step] or [0]
@@ -235,7 +235,7 @@ class Reinforce:
         return found
 
     def _games(self, first: Network, second: Network, numbers: np.ndarray, seed: int) -> list[Finished]:
-        """This process's part of games between two networks; the first has Black in even-numbered games."""
+        """Play this process's part of some games of two networks; the first has Black in even-numbered games."""
         play = self.options.play(seed)
         with (
             InferenceServer(first, threads=self._threads, max_batch=len(numbers)) as one,
@@ -253,7 +253,7 @@ class Reinforce:
                 return [finished for found in executor.map(work, parts) for finished in found]
 
     def _experience(self, finished: list[Finished]) -> Experience:
-        """The games sorted by number, with the first network as the learner."""
+        """The learner's training data from finished games, sorted by number; the learner is the first network."""
         games = join([one.games for one in finished])
         symmetries = np.concatenate([one.symmetries for one in finished])
         order = np.argsort(games.number)
@@ -265,7 +265,7 @@ class Reinforce:
         return Experience(games, symmetries[at], rules, temperatures, learner)
 
     def _win_rate(self, finished: list[Finished]) -> float:
-        """Win rate of the first network in the games of all processes; a draw counts half."""
+        """Win rate of the first network in the finished games of all processes; a draw counts half."""
         won = [(np.where(one.games.number % 2 == 0, 1, -1) * one.games.result).sum() for one in finished]
         played = [len(one.games.size) for one in finished]
         points, games = self._ranks.total([sum(won), sum(played)], self._device)

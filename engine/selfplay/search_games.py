@@ -1,4 +1,4 @@
-"""Self-play by search: rows of a network's games against itself, and the calibration of resignation.
+"""Self-play by search: training rows of a network's games against itself, and the calibration of resignation.
 
 Start at :class:`SelfPlay`.
 """
@@ -21,18 +21,18 @@ from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.searches import new_tuning
 
 MOST_WRONG = 0.05
-"""Largest share of wrong resignations (AGZ)"""
+"""Maximum share of wrong ones among all resignations (AGZ)"""
 HIGHEST_BOUND = -0.6
-"""Upper limit of the resignation threshold"""
+"""Upper limit of the calibrated resignation threshold, a value from -1 to 1"""
 
 
 class Origin(NamedTuple):
-    """Identity of the playing network in rows."""
+    """Identity of the network that played a game, which rows record."""
 
     network: int = 0
-    """the first 8 bytes of its file's SHA-256, big-endian"""
+    """the first 8 bytes of the network file's SHA-256, big-endian"""
     step: int = 0
-    """training steps"""
+    """training steps of the network"""
 
 
 UNNAMED = Origin()
@@ -48,10 +48,10 @@ class SelfPlay:
         """Allocate a batch.
 
         Args:
-            slots: games at once, and leaves in a batch.
-            origin: identity of the network in rows.
-            stopped: ends play once it is set; games in play are lost.
-            draws: positions drawn from the tree of each full search.
+            slots: number of games played at once, and maximum number of leaves in a batch.
+            origin: identity of the playing network, which rows record.
+            stopped: play ends once this event is set; unfinished games are lost.
+            draws: number of positions drawn from the tree of each full search.
         Raises:
             ValueError: the network lacks policy or value, or does not support this board size or komi; one line.
         """
@@ -63,7 +63,7 @@ class SelfPlay:
         self.batch = GameBatch([player], options.size, slots, self.options.set_up, stopped)
 
     def play(self, numbers: Iterator[int]) -> Iterator[SearchRows]:
-        """Play the games of these numbers; yields rows as games end.
+        """Play the games of these numbers; yields training rows as games end.
 
         Raises:
             RuntimeError: the network failed.
@@ -71,7 +71,7 @@ class SelfPlay:
         return map(self._rows, self.batch.play(numbers))
 
     def _rows(self, finished: Finished) -> SearchRows:
-        """The rows of finished games."""
+        """The training rows of finished games, and the records of these games."""
         table, searches, slots = self.batch.table, self.batch.searches, finished.slots
         game, ply = np.nonzero(searches.row_surprise[slots] >= 0.0)
         at = slots[game], ply
@@ -94,11 +94,12 @@ class SelfPlay:
 
 
 def surprise_weights(game: np.ndarray, surprise: np.ndarray, share: float) -> np.ndarray:
-    """float32[R]: sampling weights of rows, 1 in the mean over each game: (1 - share) uniformly, share by surprise.
+    """float32[R]: sampling weights of rows: (1 - share) + share * surprise / (mean surprise of the game).
 
     Args:
         game: int64[R]: the game of each row.
-        surprise: float32[R], Kullback-Leibler divergence of target from prior; if all are 0, weights are uniform.
+        surprise: float32[R], Kullback-Leibler divergence of target from prior; a game with surprise 0 has weights 1.
+        share: 0 to 1.
     Source: KataGo's ``docs/KataGoMethods.md``, "Policy surprise weighting".
     """
     mean = np.bincount(game, surprise) / np.maximum(np.bincount(game), 1)
@@ -107,12 +108,12 @@ def surprise_weights(game: np.ndarray, surprise: np.ndarray, share: float) -> np
 
 
 def false_resignations(rows: SearchRows, bound: float) -> tuple[int, int]:
-    """Resignations below a threshold, and wrong ones, among the games that were played out.
+    """Count the games played out in which a threshold would have made a colour resign, and those where this was wrong.
 
     Args:
         bound: the threshold, -1 to 1.
     Returns:
-        int, int: games in which a colour would have resigned, and those of them that it did not lose.
+        int, int: number of games in which a colour would have resigned; number of these that it did not lose.
     """
     is_open = ~rows.quits & (rows.games.ending != 0)
     below = rows.lowest < bound
@@ -124,10 +125,11 @@ def false_resignations(rows: SearchRows, bound: float) -> tuple[int, int]:
 
 
 def resignation_bound(rows: SearchRows) -> float:
-    """The highest resignation threshold with few enough wrong resignations in the games that were played out.
+    """The highest resignation threshold with a share of at most ``MOST_WRONG`` wrong resignations in games played out.
 
     Returns:
-        float: at most ``HIGHEST_BOUND``; -2, below all values, if too few games were played out.
+        float: at most ``HIGHEST_BOUND``; -2, below all values, if no threshold gives at least
+            1 / ``MOST_WRONG`` resignations with so few wrong ones.
     """
     for bound in np.linspace(HIGHEST_BOUND, -1.0, 1 + round((1.0 + HIGHEST_BOUND) / 0.01))[:-1].tolist():
         would, wrong = false_resignations(rows, bound)
@@ -137,7 +139,7 @@ def resignation_bound(rows: SearchRows) -> float:
 
 
 def fitted(server: InferenceServer, options: SearchPlayOptions) -> SearchPlayOptions:
-    """The options adapted to a network: without spread of the komi if it only supports the komi of the options.
+    """The options adapted to a network: if it supports only one komi, and the options have it, komi does not vary.
 
     Raises:
         ValueError: the network does not support the options; one line.

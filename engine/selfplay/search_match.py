@@ -26,7 +26,7 @@ from engine.system.executor import Done, Execution, Files, LocalExecutor, Opened
 FIRST, SECOND = "first.safetensors", "second.safetensors"
 """Names of the networks' files for the executor"""
 WHOLE_GAME = 2.0
-"""A value of ``sensible`` that lasts to the end of a game"""
+"""Value of the option ``sensible`` that holds to the default move limit, twice the board's points"""
 
 
 class MatchPlayer(NamedTuple):
@@ -34,13 +34,13 @@ class MatchPlayer(NamedTuple):
 
     server: InferenceServer
     visits: int
-    """of a search; 1 = the move is drawn from the policy"""
+    """visits of a search; 1 = the move is drawn from the policy"""
     is_sensible: bool = False
-    """no suicide, no filling of own eyes, no pass while another move is left"""
+    """whether the player commits no suicide, fills no own eye and passes only without another move"""
 
 
 class Outcome(NamedTuple):
-    """Results of the first player."""
+    """Results of a match for its first player, in games."""
 
     won: int = 0
     drawn: int = 0
@@ -48,17 +48,18 @@ class Outcome(NamedTuple):
 
     @property
     def games(self) -> int:
-        """Number of games."""
+        """Number of games of the match."""
         return sum(self)
 
     @property
     def points(self) -> float:
-        """Games won, a draw counting half."""
+        """Number of games won, a draw counting half."""
         return self.won + 0.5 * self.drawn
 
 
 def match_options(options: SearchPlayOptions, seed: int) -> SearchPlayOptions:
-    """Self-play options changed for matches: mean komi, no score utility, noise or resignation, varied first moves."""
+    """Self-play options changed for matches: mean komi in all games; PUCT without score utility, noise or resignation;
+    temperature 0.8 at first, so that games differ, falling to 0.1."""
     return replace(
         options, seed=seed, komi_sd=0.0, wide_komi_share=0.0, noise=0.0, target_temperature=1.0, forced=0.0,
         candidates=0, score_utility=0.0, full_share=0.0, resign=0.0, sensible=0.0, keep_tree=False, early_share=0.0,
@@ -69,12 +70,12 @@ def match_options(options: SearchPlayOptions, seed: int) -> SearchPlayOptions:
 def match_batch(
     players: Sequence[MatchPlayer], options: SearchPlayOptions, slots: int, stopped: threading.Event | None = None
 ) -> GameBatch:
-    """A batch of games of two players; the first one has Black in even-numbered games.
+    """A batch of match games of two players; the first one has Black in even-numbered games.
 
     Args:
-        options: of :func:`match_options`; their visits are ignored.
-        slots: games at once.
-        stopped: ends play once it is set; games in play are lost.
+        options: those of :func:`match_options`; the players' visits replace theirs.
+        slots: number of games played at once.
+        stopped: play ends once this event is set; unfinished games are lost.
     Raises:
         ValueError: a network does not support the options; one line.
     """
@@ -94,13 +95,15 @@ class SearchMatchWorker:
         """Prepare play; the caller closes the servers.
 
         Args:
-            at_once: games of a batch.
+            at_once: batch size, in games.
         """
         self.threads = batches_for(players[0].server)
         self._players, self._options, self._at_once = players, options, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.executor.Worker.do`; yields int8: 1, 0 or -1 a game won, drawn or lost by the first.
+        """See :meth:`engine.system.executor.Worker.do`; yields an int8 for each game.
+
+        The number is 1 if the first player won, 0 for a draw and -1 if the second player won.
 
         Raises:
             RuntimeError: a network failed.
@@ -117,7 +120,7 @@ class SearchMatchJob:
     options: SearchPlayOptions
     visits: tuple[int, int]
     encoder: str
-    """of the random player, which replaces a missing second file"""
+    """encoder of the random player, who takes the place of a network whose file is missing"""
     at_once: int
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> SearchMatchWorker:
@@ -132,11 +135,12 @@ class SearchMatchJob:
 
 
 def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games: int, at_once: int) -> Execution:
-    """A match by threads of this process, its games spread evenly over the batches that keep a server busy.
+    """The execution of a match by threads of this process, with as many batches as keep a server busy, of equal size.
 
     Args:
-        options: of :func:`match_options`.
-        at_once: most games of a batch.
+        options: those of :func:`match_options`.
+        games: number of games of the match.
+        at_once: maximum batch size, in games.
     """
     slots = max(1, min(at_once, -(-games // batches_for(players[0].server))))
     return Execution(LocalExecutor(), Opened(SearchMatchWorker(players, options, slots)), {})

@@ -20,13 +20,13 @@ from engine.selfplay.plan import move_limit, resignation_threshold
 from engine.selfplay.table import GameConfig
 
 PLAYED_OUT, EARLY_MOVES, KOMI = 21, 22, 23
-"""Streams of random numbers; the komi uses three from its own on"""
+"""Streams of random numbers for games to play out, numbers of early moves, and komi, which uses the next two as well"""
 MOST_KOMI = 150.0
 
 
 @dataclass(frozen=True)
 class SearchPlayOptions(Checked):
-    """Options of self-play games and their searches."""
+    """Options of self-play by search: games and searches."""
 
     heading = "Self-play"
     size: int = option(9, "board size", low=MIN_SIZE, high=MAX_SIZE)
@@ -48,11 +48,11 @@ class SearchPlayOptions(Checked):
     )  # fmt: skip
     c_puct: float = option(1.1, "exploration constant of PUCT (KG)", low=0.0, high=20.0)
     fpu_reduction: float = option(
-        0.2, "first play urgency: value of an unvisited move below its parent's, except at the root (KG)",
+        0.2, "first play urgency: how far an unvisited move's value is below its parent's, except at the root (KG)",
         low=0.0, high=2.0,
     )  # fmt: skip
     score_utility: float = option(
-        0.2, "score utility: largest addition of a lead in points, relative to the root's, to a move's value in PUCT, "
+        0.2, "score utility: maximum that a lead in points, relative to the root's, adds to a move's value in PUCT, "
         "for networks with a score (KG F)", low=0.0, high=1.0,
     )  # fmt: skip
     noise: float = option(0.25, "share of Dirichlet noise in a full PUCT search's root priors (AGZ)", low=0.0, high=1.0)
@@ -139,7 +139,7 @@ class SearchPlayOptions(Checked):
         })  # fmt: skip
 
     def set_up(self, numbers: np.ndarray) -> Setups:
-        """Initial state of the games of some numbers (int64[K]), a function of the seed and each number alone.
+        """Initial state of games, given their numbers (int64[K]); a function of the seed and each number alone.
 
         The komi is normally distributed and rounded to half points, the number of early moves exponentially distributed
         and rounded down.

@@ -4,7 +4,7 @@
     OUT/rows-00000.npz.xz, ...     shards (:mod:`engine.records.search_rows`)
     OUT/journal.bin                finished games that are in no shard yet (:mod:`engine.system.run_folder`)
 
-The network may change between calls of :meth:`SearchPlay.play`; rows contain its identity. A game is a function of the
+The network may change between calls of :meth:`SearchPlay.play`; rows record its identity. A game is a function of the
 network, the options and its number, so a run that was stopped or killed resumes and loses only the games in play.
 Shards may be deleted, the oldest first, after :meth:`SearchPlay.forget`; their games remain finished.
 """
@@ -32,7 +32,7 @@ from engine.system.run_folder import RunFolder, refuse_foreign
 MANIFEST, JOURNAL = "rows.json", "journal.bin"
 FORMAT = "keima self-play rows 2"
 FIXED = ("size", "rules", "seed")
-"""Options that must not change when a folder is resumed, unlike visits or the calibrated resignation"""
+"""Options that must not change when a folder is resumed, unlike visits or the calibrated resignation threshold"""
 CACHE_MIB = 64
 NETWORK_FILE = "network.safetensors"
 """Name of the network's file for the executor"""
@@ -45,14 +45,14 @@ class SearchWorker:
         """Prepare play; the caller closes the server.
 
         Args:
-            origin: identity of the network in rows.
-            at_once: games of a batch.
+            origin: identity of the playing network, which rows record.
+            at_once: batch size, in games.
         """
         self.threads = batches_for(server)
         self._server, self._options, self._origin, self._at_once = server, options, origin, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.executor.Worker.do`; yields packed rows.
+        """See :meth:`engine.system.executor.Worker.do`; yields packed training rows.
 
         Raises:
             RuntimeError: the network failed.
@@ -77,7 +77,7 @@ class SearchJob:
 
 
 def played_here(server: InferenceServer, options: SearchPlayOptions, origin: Origin, at_once: int) -> Execution:
-    """Self-play by threads of this process.
+    """The execution of self-play by threads of this process.
 
     Raises:
         ValueError: the network does not support the options; one line.
@@ -87,11 +87,11 @@ def played_here(server: InferenceServer, options: SearchPlayOptions, origin: Ori
 
 
 MANY = 32
-"""Games after which their mean number of rows predicts those of further games"""
+"""Number of finished games from which their mean number of rows predicts that of further games"""
 
 
 class _GamesForRows(Iterator[int]):
-    """Numbers of the games that a call of :meth:`SearchPlay.play_rows` begins; arguments as there."""
+    """Iterator over the numbers of games that a call of :meth:`SearchPlay.play_rows` begins; arguments as there."""
 
     def __init__(self, play: "SearchPlay", rows: int, enough: threading.Event | None) -> None:
         self._play, self._rows, self._enough = play, rows, enough
@@ -102,7 +102,7 @@ class _GamesForRows(Iterator[int]):
         return next(self._numbers)
 
     def __length_hint__(self) -> int:
-        """Expected number of further games: executors deal out the last ones in small chunks."""
+        """Expected number of further games, by which executors deal out the last games in small chunks."""
         return max(0, math.ceil(self.left()))
 
     def _wanted(self) -> Iterator[int]:
@@ -116,7 +116,7 @@ class _GamesForRows(Iterator[int]):
             yield number
 
     def left(self) -> float:
-        """Expected number of games still to begin; updates the mean number of rows of a game."""
+        """Expected number of games still to begin; also updates the mean number of rows per game."""
         play = self._play
         with play.folder.lock:
             games, found = play.games, play.all_rows
@@ -140,7 +140,7 @@ class SearchPlay:
         """
         self.options, self._rows_per_shard = options, rows_per_shard
         self.rows_a_game = 0.0
-        """mean of the latest call with ``MANY`` games; 0 = none yet"""
+        """mean number of rows per game in the latest call that finished ``MANY`` games; 0 = none yet"""
         refuse_foreign(out, MANIFEST, "self-play rows")
         asked = {"format": FORMAT, "options": {name: getattr(options, name) for name in FIXED}}
         self.folder = RunFolder(out, "rows", asked, {"forgotten": 0}, SEARCH_ROWS.unpack)
@@ -148,7 +148,8 @@ class SearchPlay:
 
     @property
     def shards(self) -> list[dict[str, Any]]:
-        """The shards, oldest first: "file", "games", "rows", and of the networks "first_step" and "last_step"."""
+        """The shards, oldest first: "file", "games", "rows"; "first_step" and "last_step", the minimum and maximum
+        training steps of the networks that played."""
         return list(self.folder.manifest["shards"])
 
     @property
@@ -158,13 +159,13 @@ class SearchPlay:
 
     @property
     def rows(self) -> int:
-        """Rows in the shards on the list and in the journal."""
+        """Number of rows in the shards of the manifest and in the journal."""
         with self.folder.lock:
             return sum(shard["rows"] for shard in self.shards) + sum(len(one.game) for one in self.folder.held)
 
     @property
     def all_rows(self) -> int:
-        """Rows of all games finished so far, those of forgotten shards included."""
+        """Number of rows of all games finished so far, including those in forgotten shards."""
         with self.folder.lock:
             return self.rows + int(self.folder.manifest["forgotten"])
 
@@ -193,7 +194,7 @@ class SearchPlay:
         self._play(execution, iter(self.missing(games)), report, every_s)
 
     def _play(self, execution: Execution, wanted: Iterator[int], report: Callable[[], None], every_s: float) -> None:
-        """:meth:`play` for given numbers of games."""
+        """Play the games with the numbers ``wanted``; arguments and errors as for :meth:`play`."""
         execution.executor.work(execution.job, execution.files, wanted, self._enter, self._stopped, report, every_s)
 
     def play_rows(
@@ -202,10 +203,11 @@ class SearchPlay:
     ) -> None:  # fmt: skip
         """Play until there are ``rows`` rows in all, forgotten ones included, or :meth:`stop` is called.
 
-        Unplayed games with the lowest numbers are begun while the games in play are not expected to suffice, and all of
-        them are finished. The expected rows of a game are the mean of the finished games of this call; before ``MANY``
-        of them, of the previous call; without one, of all games; before any game with rows, full searches at as many
-        moves as there are points. Other arguments and errors as for :meth:`play`.
+        Unplayed games are begun, lowest numbers first, while the games in play are not expected to give enough rows;
+        every game begun is finished. The expected number of rows per game is the mean over the games that this call has
+        finished, once these are ``MANY``; until then the mean of the latest call that finished ``MANY``; without such a
+        call the mean over all games; before the first row ``full_share`` of the board's points. Other arguments and
+        errors as for :meth:`play`.
 
         Args:
             enough: once it is set, no further games are begun.

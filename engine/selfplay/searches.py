@@ -58,34 +58,36 @@ from engine.system.arrays import allocate, copy_items, row_of
 from engine.system.jit import kernel
 
 FULL, FAST, EARLY = range(3)
-"""Kinds of searches: with a row; for a move only; of the root alone, whose move is drawn from the policy"""
+"""Kinds of searches: full, which gives a move and a training row; fast, which gives a move only; evaluation of the root
+alone, with a move drawn from its policy"""
 DECIDED = 0.9
-"""Absolute value from which a game is decided, if the latest values of both sides exceed it for one side (KataGo)"""
+"""A game is decided while the latest values (-1 to 1) of both sides all exceed this in favour of one side (KataGo)"""
 LARGEST = 65535
-"""Stored value of the largest probability of a target, if the target is not visit counts"""
+"""Stored value of the largest probability in a policy target that consists of probabilities, not of visit counts"""
 DEEPEST = 24
-"""Largest depth of a drawn position below the root; few are deeper in searches of some hundred visits"""
+"""Maximum depth of a drawn position below the root; few are deeper in searches of some hundred visits"""
 EDGES_PER_VISIT = 4
-"""Edges allocated per visit: a playout adds at most one, and a growing run of edges doubles its room and moves"""
+"""Edges allocated per visit: a playout adds at most one edge, but a node's run of edges takes new room of twice the
+size when it is full"""
 
 
 class DrawnPositions(NamedTuple):
-    """Positions drawn from the trees of S games so far, up to D for each."""
+    """Positions drawn so far from the search trees of S games, up to D per game."""
 
     n_positions: Annotated[np.ndarray, "int64[]"]
     ply: Annotated[np.ndarray, "int32[D]"]
-    """moves of the game before the search"""
+    """number of the game's moves before the search"""
     depth: Annotated[np.ndarray, "int32[D]"]
-    """moves from the search's root to the position"""
+    """number of moves from the search's root to the position"""
     path: Annotated[np.ndarray, "int16[D, DEEPEST]"]
-    """the moves from the root, as points"""
+    """the moves from the search's root to the position, as points"""
 
 
 class Searches(NamedTuple):
-    """The searches of S slots for games of one size; A = N*N + 1, CAP = most moves of a game."""
+    """The searches of S slots for games of one size; A = N*N + 1, CAP = maximum number of moves of a game."""
 
     forest: Tree
-    """one row a slot, as in all structs here (:func:`engine.system.arrays.row_of`); of fixed size"""
+    """the trees, of fixed size; one row per slot (:func:`engine.system.arrays.row_of`), as in all arrays here"""
     leaves: Batch
     drawn: DrawnPositions
     early: Annotated[np.ndarray, "int64[]"]
@@ -95,19 +97,20 @@ class Searches(NamedTuple):
     is_prepared: Annotated[np.ndarray, "uint8[]"]
     """1 = :func:`_prepare_root` was called in this search"""
     row_policy: Annotated[np.ndarray, "uint16[CAP, A]"]
-    """policy target of the position at each ply, in any unit"""
+    """policy target of the position at each ply, not normalised: visits, or probabilities scaled to ``LARGEST``"""
     row_value: Annotated[np.ndarray, "float32[CAP]"]
-    """value of the position's search, for the side to move"""
+    """value of the search of the position at each ply, for the side to move"""
     row_surprise: Annotated[np.ndarray, "float32[CAP]"]
-    """Kullback-Leibler divergence of the target from the network's prior, in nats; below 0 = the position has no row"""
+    """Kullback-Leibler divergence of each ply's target from the network's prior, in nats; below 0 = the ply has no
+    row"""
     priors: Annotated[np.ndarray, "float64[A]"]
-    """the network's priors at the root"""
+    """the network's priors of the root's moves, before noise"""
     base: Annotated[np.ndarray, "float64[A]"]
-    """of sequential halving, see :mod:`engine.search.root_targets`"""
+    """Gumbel search: log prior / temperature plus Gumbel variable of each move; -inf = no move"""
     left: Annotated[np.ndarray, "uint8[A]"]
-    """of sequential halving"""
+    """Gumbel search: 1 = the move is still a candidate of sequential halving"""
     goal: Annotated[np.ndarray, "int64[2]"]
-    """of sequential halving: visits at the end of the round; moves drawn"""
+    """Gumbel search: visits of each candidate at the end of the current round; number of candidates at first"""
 
 
 class Work(NamedTuple):
@@ -117,21 +120,21 @@ class Work(NamedTuple):
     filter: np.ndarray
     """uint8[1, L]: 1 = the root may choose the point"""
     policy: np.ndarray
-    """float64[A]"""
+    """float64[A]: weights of the moves, in policy order"""
     noise: np.ndarray
-    """float64[A]"""
+    """float64[A]: Dirichlet noise of the moves"""
     symmetries: np.ndarray
     """int16[8, A]: :func:`engine.features.symmetry.symmetry_table`, read only"""
 
 
 def new_searches(size: int, slots: int, capacity: int, visits: int, draws: int = 0) -> Searches:
-    """Searches that have not begun.
+    """Allocate searches, none of which has begun.
 
     Args:
-        capacity: moves of a game.
-        visits: most visits of a root, including a reused subtree's. A playout adds at most one node, and dropped nodes
-            are freed when the tree is full.
-        draws: positions drawn from the tree of a search.
+        capacity: maximum number of moves of a game.
+        visits: maximum number of visits of a root, including a reused subtree's. A playout adds at most one node, and
+            dropped nodes are freed when the tree is full.
+        draws: number of positions drawn from the tree of each full search.
     """
     moves = size * size + 1
     lengths = {
@@ -146,7 +149,7 @@ def new_searches(size: int, slots: int, capacity: int, visits: int, draws: int =
 
 
 def new_work(size: int, capacity: int) -> Work:
-    """Working memory of a thread for games of up to ``capacity`` moves."""
+    """Allocate a thread's working memory for games of up to ``capacity`` moves."""
     moves = size * size + 1
     every_move = np.ones((1, cell_count(size)), np.uint8)
     position = new_position(size, capacity + MAX_DEPTH + 1)
@@ -154,7 +157,7 @@ def new_work(size: int, capacity: int) -> Work:
 
 
 def new_tuning(c_puct: float, fpu_reduction: float, score_weight: float = 0.0) -> Tuning:
-    """Selection by the network's values and, with ``score_weight``, scores; one leaf at a time."""
+    """Constants of move selection with one leaf in flight, by network values and, with ``score_weight``, scores."""
     return Tuning(
         c_puct=c_puct, fpu_reduction=fpu_reduction, score_weight=score_weight, rollout_weight=0.0,
         virtual_visits=1, virtual_loss=0.0, expand_after=0, is_plain=score_weight == 0.0,
@@ -172,7 +175,7 @@ def clear_searches(searches, slots):
 
 @kernel
 def _begin_search(table, searches, config, slot):
-    """Choose the kind of the next search; its tree contains the reused subtree, if any."""
+    """Begin a game's next search: choose its kind, and clear the tree, with any reused subtree, for a Gumbel search."""
     share = config.full_share * config.decided_share if _is_decided(table, slot) else config.full_share
     kind = FULL if next_unit(table.states[slot]) < share else FAST
     is_early = table.boards.meta[slot, META_N_MOVES] < searches.early[slot]
@@ -197,17 +200,17 @@ def _is_decided(table, slot):
 
 @kernel
 def advance_searches(table, searches, player, config, tuning, filled, work, cache, scratch, planes, globals_):
-    """Advance every game that is ready for a player to the next leaf that its network must evaluate, to the other
-    player's turn or to the end of the game.
+    """Advance every game in which a player is to move until the player's network must evaluate a leaf, it is the
+    other player's turn, or the game is over.
 
     Args:
         player: 0 or 1.
-        filled: rows of the request that are filled already.
+        filled: number of rows of the request that are filled already.
         cache: :class:`engine.inference.cache.Cache`.
         scratch: the encoder's working memory.
-        planes, globals_: rows of the request, float32[R, C, N, N] and float32[R, G].
+        planes, globals_: inputs of the request, float32[R, C, N, N] and float32[R, G], written from row ``filled`` on.
     Returns:
-        int: rows of the request that are filled now.
+        int: number of rows of the request that are filled now.
     """
     for slot in range(len(table.numbers)):
         if is_ready(table, slot) and player_of(table, slot) == player:
@@ -220,7 +223,7 @@ def advance_searches(table, searches, player, config, tuning, filled, work, cach
 
 @kernel
 def _advance(table, searches, player, config, tuning, slot, work, cache, scratch, planes, globals_):
-    """:func:`advance_searches` for one game, into the first row; returns whether a leaf needs the network."""
+    """Advance one game as in :func:`advance_searches`; returns whether a leaf, encoded in row 0, needs the network."""
     tree, leaf = row_of(searches.forest, slot), row_of(searches.leaves, slot)
     position = position_of(table.boards, slot)
     meta = tree.meta
@@ -258,7 +261,8 @@ def _advance(table, searches, player, config, tuning, slot, work, cache, scratch
 
 @kernel
 def _prepare_root(table, searches, config, tree, slot, work):
-    """Store the network's root priors, remove moves that are not sensible, and explore in a full search."""
+    """Store the network's root priors, set those of excluded moves to 0, and add exploration in a full search: noise
+    and temperature, or the candidates of Gumbel search."""
     searches.is_prepared[slot] = 1
     position, priors, is_full = position_of(table.boards, slot), searches.priors[slot], searches.kind[slot] == FULL
     read_priors(tree, position.board.meta[META_SIZE], priors)
@@ -286,7 +290,7 @@ def _prepare_root(table, searches, config, tree, slot, work):
 
 @kernel
 def _leave_sensible(position, priors):
-    """Set the priors of suicide, filling own eyes and passing to 0; the pass is kept if nothing else is left.
+    """Set the priors of suicide, filling own eyes and passing to 0; if no other move is left, the pass has prior 1.
 
     Args:
         priors: float64[A], normalised in place.
@@ -305,7 +309,8 @@ def _leave_sensible(position, priors):
 
 @kernel
 def _forced(searches, config, tuning, tree, slot, size):
-    """The edge that the root must take in place of PUCT's choice; NONE = PUCT's choice."""
+    """The edge that the next playout must take at the root, by sequential halving or as a forced playout; NONE = PUCT
+    chooses."""
     if searches.kind[slot] != FULL:
         return NONE
     if config.candidates > 0:
@@ -318,7 +323,7 @@ def _forced(searches, config, tuning, tree, slot, size):
 
 @kernel
 def _end_search(table, searches, config, tuning, tree, slot, position, work):
-    """Record the result of a search, and play its move or resign."""
+    """Record the result of a finished search, and play its move or resign."""
     kind, state, chosen = searches.kind[slot], table.states[slot], NONE
     searches.kind[slot] = NONE
     if kind == FULL and config.draws > 0:
@@ -339,7 +344,7 @@ def _end_search(table, searches, config, tuning, tree, slot, position, work):
 
 @kernel
 def _keep_tree(config, tree, point):
-    """Make the position after a move the root, or clear the tree if it has no such node."""
+    """Make the node after a move the root; clear the tree if it is not to be kept, or full, or has no such node."""
     edge = follow(tree, tree.meta[META_ROOT], point)
     is_known = edge != NONE and tree.child[edge] != NONE
     if config.keep_tree and tree.meta[META_FULL] == 0 and is_known and tree.state[tree.child[edge]] == EXPANDED:
@@ -350,7 +355,8 @@ def _keep_tree(config, tree, point):
 
 @kernel
 def _find_move(table, searches, config, tuning, tree, slot, is_full, position, work):
-    """Policy index of the move to play (NONE without visits) and the value; records the row of a full search."""
+    """Policy index of the move to play (NONE if no move has visits) and the search's value for the side to move;
+    records the training row of a full search."""
     size = position.board.meta[META_SIZE]
     halves = is_full and config.candidates > 0
     factor, value = config.forced if is_full and not halves else 0.0, node_value(tree, tree.meta[META_ROOT], 0.0)
@@ -376,14 +382,14 @@ def _find_move(table, searches, config, tuning, tree, slot, is_full, position, w
 
 @kernel
 def _temperature(config, position):
-    """Temperature of the next move."""
+    """Temperature of the move choice, which fades from the first to the final one with the number of moves."""
     fading = 0.5 ** (position.meta[META_N_MOVES] / config.half_life)
     return config.final_temperature + (config.temperature - config.final_temperature) * fading
 
 
 @kernel
 def _note_row(searches, slot, ply, value, target, is_share):
-    """Record the row of a full search; ``target`` has visits, or probabilities if ``is_share``."""
+    """Record the training row of a full search; ``target`` has visits, or probabilities if ``is_share``."""
     policy, most, total = searches.row_policy[slot, ply], 0.0, 0.0
     for index in range(len(target)):
         most = max(most, target[index])
@@ -401,11 +407,11 @@ def _note_row(searches, slot, ply, value, target, is_share):
 
 @kernel
 def back_up_results(table, searches, player, work, policy, value, score, has_score, cache):
-    """Back up the network's results: one leaf of each game that waits for a player's network.
+    """Back up a network's results: one leaf of each game that waits for the player's network.
 
     Args:
         player: 0 or 1.
-        policy, value, score: outputs of the request: float32[R, A], float32[R] and float32[R].
+        policy, value, score: outputs for the R rows of the request: float32[R, A], float32[R] and float32[R].
         has_score: whether the network has a score head.
         cache: result cache, to which the results are added.
     """
@@ -422,13 +428,14 @@ def back_up_results(table, searches, player, work, policy, value, score, has_sco
 
 @kernel
 def draw_positions(drawn, slot, tree, position, draws, state):
-    """Draw positions from the tree of a finished search: the root, and others in proportion to their visits.
+    """Draw positions from the tree of a finished search: the root, and others in proportion to visits.
 
-    Ends of games, positions deeper than ``DEEPEST`` and those beyond ``MAX_MOVES`` moves are dropped.
+    Repetitions of the root, ends of games, positions deeper than ``DEEPEST`` and those beyond ``MAX_MOVES`` moves are
+    dropped.
 
     Args:
-        position: of the root.
-        draws: most positions to draw; the first is the root.
+        position: that of the root.
+        draws: maximum number of positions to draw; the first is the root.
         state: the game's random state.
     """
     for i in range(min(draws, drawn.path.shape[1] - drawn.n_positions[slot])):
@@ -441,7 +448,11 @@ def draw_positions(drawn, slot, tree, position, draws, state):
 
 @kernel
 def _walk(tree, path, state):
-    """Follow one uniformly drawn visit of the root to its leaf; returns the depth, or NONE for an unusable position."""
+    """Draw one of the root's visits uniformly, and write the moves to the node that it evaluated into ``path``.
+
+    Returns:
+        int: depth of the node; NONE for the root, the end of a game and nodes deeper than ``path``.
+    """
     node, depth = tree.meta[META_ROOT], 0
     while True:
         first, visits = tree.first_edge[node], 0

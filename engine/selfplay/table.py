@@ -33,7 +33,7 @@ from engine.system.arrays import allocate
 from engine.system.jit import inlined_kernel, kernel
 
 FREE = -1
-"""The number of a slot without a game"""
+"""Game number of a slot without a game"""
 NEVER = 1 << 30
 """A ply that no game reaches"""
 ROLLOUTS, CERTAINTY = 128, 0.35
@@ -42,10 +42,10 @@ Uniformly random rollouts play into a seki and lose it; at this certainty chains
 
 
 class GameConfig(NamedTuple):
-    """A player's choice of moves and the end of games; the same for all games of a table."""
+    """How a player chooses moves, and when games end; the same for all games of a table."""
 
     limit: int
-    """moves after which a game ends and is scored as it stands"""
+    """number of moves after which a game ends and is scored as it stands"""
     seed: int = 1
     sensible_moves: int = 0
     """number of a game's first moves that must be sensible (legal, no suicide, no filling of own eyes), with a pass
@@ -57,11 +57,11 @@ class GameConfig(NamedTuple):
     are_dead_removed: bool = False
     """final scoring removes stones that rollouts find dead; False = all stones are alive"""
     free_moves: int = 0
-    """without search: number of a game's first moves without the limit of ``least_share``"""
+    """without search: number of a game's first moves to which ``least_share`` does not apply"""
     least_share: float = 0.0
-    """without search: lowest probability of a move, as a share of the most probable move's"""
+    """without search: minimum probability of a move, as a share of the most probable move's"""
     visits: int = 0
-    """of a full search; 0 = no search, moves are drawn from the network's policy. The following fields are for
+    """visits of a full search; 0 = no search, moves are drawn from the network's policy. The following fields are for
     searches, see :class:`engine.selfplay.search_options.SearchPlayOptions`."""
     fast_visits: int = 0
     full_share: float = 1.0
@@ -77,16 +77,16 @@ class GameConfig(NamedTuple):
     candidates: int = 0
     sigma_scale: float = 1.0
     draws: int = 0
-    """positions drawn from the tree of each full search"""
+    """number of positions drawn from the tree of each full search"""
 
 
 class Boards(NamedTuple):
-    """S positions of one size. Row s of each array but ``layout`` is a field of :class:`Position`."""
+    """S positions of one board size. Row s of each array except ``layout`` is a field of :class:`Position` number s."""
 
     layout: np.ndarray
-    """int64[F, 2]: start and end, in bytes, of each field of :class:`Board` but the first in its buffer"""
+    """int64[F, 2]: start and end, in bytes of a board's buffer, of each field of :class:`Board` after ``buffer``"""
     buffer: np.ndarray
-    """uint64[S, words]: the boards"""
+    """uint64[S, words]: the memory of the S boards"""
     rules: np.ndarray
     meta: np.ndarray
     past: np.ndarray
@@ -97,19 +97,19 @@ class Boards(NamedTuple):
 
 
 class Table(NamedTuple):
-    """S slots for games of one size, with room for CAP moves a game; R values in a row decide on resigning."""
+    """S slots for games of one board size, with room for CAP moves per game; a colour resigns by its last R values."""
 
     boards: Boards
     numbers: Annotated[np.ndarray, "int64[]"]
     """numbers of the games; FREE = no game"""
     states: Annotated[np.ndarray, "uint64[4]"]
-    """random states"""
+    """state of the game's random numbers"""
     players: Annotated[np.ndarray, "int64[2, 2]"]
-    """player (0 or 1) by colour (Black first), before and after the switch"""
+    """player (0 or 1) before and after the random move, by colour (Black first)"""
     switches: Annotated[np.ndarray, "int64[]"]
     """the ply of a uniformly random legal move, after which the other players move; NEVER = none"""
     temperatures: Annotated[np.ndarray, "float64[]"]
-    """of moves drawn from a policy"""
+    """policy temperature of a player without search, who draws moves"""
     may_resign: Annotated[np.ndarray, "int64[]"]
     """1 = hopeless games are resigned, 0 = they are played out"""
     request_row: Annotated[np.ndarray, "int64[]"]
@@ -119,11 +119,12 @@ class Table(NamedTuple):
     resigner: Annotated[np.ndarray, "int64[]"]
     """the colour whose values fell below the threshold first, even if the game is played out; 0 = neither"""
     recent: Annotated[np.ndarray, "float32[2, R]"]
-    """latest values by colour (Black first), from that colour's view, newest first; 1 = none yet"""
+    """latest R values by colour (Black first), each for that colour, newest first; 1 = none yet"""
     lowest: Annotated[np.ndarray, "float32[2]"]
-    """by colour, the minimum over the game of the maximum of its last R values: every higher threshold resigns"""
+    """by colour (Black first), minimum over the game of the maximum of R consecutive values: the colour would resign at
+    any higher threshold"""
     symmetries: Annotated[np.ndarray, "uint8[CAP]"]
-    """symmetry of the policy's input before each move; 0 without an input"""
+    """symmetry of the network's input before each move; 0 in searches and openings"""
 
 
 def new_boards(size: int, count: int, capacity: int) -> Boards:
@@ -145,7 +146,7 @@ def new_table(size: int, slots: int, capacity: int, resign_count: int) -> Table:
 
 @kernel
 def position_of(boards, row):
-    """The position of a row, as views into the table."""
+    """The position in a row of ``boards``, as views of its arrays."""
     buffer, at = boards.buffer[row], boards.layout
     raw = buffer.view(np.uint8)
     board = Board(
@@ -175,7 +176,7 @@ def position_of(boards, row):
 
 @kernel
 def fill_state(state, seed, stream):
-    """:func:`engine.go.random.seed_state` into uint64[4]."""
+    """Seed a random state, uint64[4], in place, as :func:`engine.go.random.seed_state` does."""
     word = mix(np.uint64(seed)) + np.uint64(stream)
     for i in range(4):
         word = mix(word)
@@ -184,14 +185,14 @@ def fill_state(state, seed, stream):
 
 @kernel
 def begin_games(table, fresh, slots, seed, rules, record, rows, plies):
-    """Begin the games of some slots, whose numbers are set, after the first moves of recorded games.
+    """Begin games in some slots after the first moves of recorded games; ``table.numbers`` has the new games' numbers.
 
     Args:
         fresh: :class:`Boards` of one empty position.
         slots: int64[K].
         rules: int64[K, RULE_FIELDS].
         record: :class:`engine.records.replay.Recorded`, of games of the table's board size.
-        rows, plies: int64[K]: the recorded games, and the numbers of moves to replay.
+        rows, plies: int64[K]: indices of the recorded games, and numbers of their moves to replay.
     """
     for k in range(len(slots)):
         slot = slots[k]
@@ -201,7 +202,7 @@ def begin_games(table, fresh, slots, seed, rules, record, rows, plies):
 
 @kernel
 def skip_moves(table, slots, plies):
-    """Skip the random numbers of the first ``plies`` moves of games (int64[K]), as if those moves had been drawn."""
+    """Skip the random numbers of each game's first ``plies`` moves (int64[K]), as if these moves had been drawn."""
     for k in range(len(slots)):
         # One number for the symmetry, one for the move.
         for _ in range(2 * plies[k]):
@@ -224,7 +225,7 @@ def player_of(table, slot):
 
 @kernel
 def how_it_ended(position, limit):
-    """COUNTED after two passes, LIMIT at the move limit, else 0."""
+    """COUNTED after two passes, LIMIT at the move limit, 0 if the game is not over."""
     if position.meta[META_PASSES] >= 2:
         return COUNTED
     return LIMIT if position.meta[META_N_MOVES] >= limit else 0
@@ -232,7 +233,7 @@ def how_it_ended(position, limit):
 
 @kernel
 def is_resigned(table, config, slot, value):
-    """Record a value for the side to move; returns whether its latest values make it resign."""
+    """Record a value for the side to move; returns whether this side resigns by its latest values."""
     color = table.boards.meta[slot, META_TO_MOVE]
     side = color - BLACK
     recent, highest = table.recent[slot, side], np.float32(value)
@@ -270,17 +271,17 @@ def _random_legal(position, color, state):
 
 @kernel
 def show_positions(table, player, config, filled, scratch, planes, globals_):
-    """Encode every game that is ready for a player without search, under a random symmetry.
+    """Encode the position of every game in which a player without search is to move, under a random symmetry.
 
-    A random move that is due is played first.
+    Before that, the random move of games that have reached its ply is played.
 
     Args:
         player: 0 or 1.
-        filled: rows of the request that are filled already.
+        filled: number of rows of the request that are filled already.
         scratch: the encoder's working memory.
-        planes, globals_: rows of the request, float32[R, C, N, N] and float32[R, G].
+        planes, globals_: inputs of the request, float32[R, C, N, N] and float32[R, G], written from row ``filled`` on.
     Returns:
-        int: rows of the request that are filled now.
+        int: number of rows of the request that are filled now.
     """
     for slot in range(len(table.numbers)):
         if not is_ready(table, slot):
@@ -304,7 +305,7 @@ def _weigh(position, logits, symmetry, temperature, config, weights):
     """Unnormalised probabilities of drawing each move.
 
     Args:
-        logits: float32[N*N+1], under the symmetry.
+        logits: float32[N*N+1], of the input under ``symmetry``.
         weights: float64[N*N+1] in policy order, overwritten.
     Returns:
         float64: the sum of ``weights``; 0 = no sensible move is left.
@@ -357,12 +358,12 @@ def draw(weights, state):
 
 @kernel
 def probabilities(table, config, slots, logits, out):
-    """The policy of games with results: float64[B, N*N+1] in policy order, overwritten; 0 = illegal.
+    """Write the policy of games that have been evaluated into ``out``: float64[B, N*N+1] in policy order; 0 = illegal.
 
     Args:
         config: one that excludes no legal move.
-        slots: int64[B].
-        logits: float32[R, N*N+1], of the request: under the symmetry, pass last.
+        slots: int64[B]: the games' slots.
+        logits: float32[R, N*N+1], outputs of the request: pass last, under the symmetry of each game's input.
     """
     for b in range(len(slots)):
         position = position_of(table.boards, slots[b])
@@ -374,10 +375,10 @@ def probabilities(table, config, slots, logits, out):
 
 @kernel
 def play_policy(table, player, config, policy, value, weights):
-    """Draw and play a move in each game with results for a player, or resign.
+    """Draw a move from the policy in each game that a player's network has evaluated, and play it, or resign.
 
     Args:
-        policy: float32[R, N*N+1]: logits, pass last.
+        policy: float32[R, N*N+1]: logits under the symmetry of each game's input, pass last.
         value: float32[R], for the side to move.
         weights: float64[N*N+1], overwritten.
     """
@@ -400,14 +401,14 @@ def play_policy(table, player, config, policy, value, weights):
 
 @kernel
 def count_games(table, slots, memory, ownership, leads, owners):
-    """Score finished games: Black's leads, and the ownership.
+    """Score finished games: Black's lead and the owner of each point.
 
     Policies that may pass at any time end games with dead stones on the board.
 
     Args:
         memory: :class:`engine.go.seki.CountMemory`, for games of the table's capacity: rollouts with the games' random
             states find dead stones, and leads are counted without them; None = all stones are alive.
-        ownership: float32[N*N], overwritten.
+        ownership: float32[N*N], working memory.
         leads: float64[K], overwritten; NaN = resigned, without ownership.
         owners: int8[K, N*N], overwritten, of the board as it stands: 1 = Black's, -1 = White's, 0 = neither.
     """

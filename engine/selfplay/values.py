@@ -1,4 +1,4 @@
-"""``keima data values``: training data for a value network, one position a game, generated as for AlphaGo.
+"""``keima data values``: training data for a value network, one position per game, generated as for AlphaGo.
 
 For each position a ply U is drawn uniformly from 1 to ``latest``. The SL policy plays the moves before ply U, move U is
 uniformly random among the legal points, and the RL policy plays the rest. A record has the moves up to the position
@@ -25,18 +25,18 @@ from engine.selfplay.plan import BulkOptions, Plan
 FORMAT = "keima values 2"
 ATTEMPTS = 16
 RANDOM_PLY = 4
-"""Stream of random numbers for U"""
+"""Stream of random numbers for the random move's ply U"""
 SL, RL = 0, 1
-"""Indices of the networks"""
+"""Indices of the SL and the RL policy network"""
 
 
 def published_latest(size: int) -> int:
-    """The largest U: 450 on 19x19, in proportion to the points on other boards."""
+    """Maximum of the random move's ply U: 450 on 19x19, on other boards in proportion to the points."""
     return 450 * size * size // 361
 
 
 class ValuePlan(Plan):
-    """Games of the SL policy, a random move, the RL policy; one position of each."""
+    """Games in which the SL policy plays up to a random move, and the RL policy after it; a record has one position."""
 
     attempts = ATTEMPTS
 
@@ -44,7 +44,7 @@ class ValuePlan(Plan):
         """Plan a run.
 
         Args:
-            latest: the largest U; 0 = :func:`published_latest`.
+            latest: maximum of the random move's ply U; 0 = :func:`published_latest`.
         """
         super().__init__(options)
         self.latest = latest or published_latest(options.size)
@@ -55,7 +55,7 @@ class ValuePlan(Plan):
         return {"format": FORMAT, "options": options}
 
     def random_plies(self, wanted: np.ndarray) -> np.ndarray:
-        """int64[K]: U of the wanted positions of some numbers, from 1."""
+        """int64[K]: the random move's ply U, from 1, for wanted positions of the given numbers."""
         return 1 + (unit_of(self.options.seed, wanted, RANDOM_PLY) * self.latest).astype(np.int64)
 
     def set_up(self, numbers: np.ndarray) -> Setups:

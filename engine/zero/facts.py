@@ -17,7 +17,7 @@ from engine.records.search_rows import SearchRows, targets
 from engine.selfplay.search_games import false_resignations
 
 RESIGN_AT = -0.8
-"""Threshold of the metric of false resignations; it has no effect on play"""
+"""Resignation threshold of the metric ``games/false_resignations``; it has no effect on play"""
 
 
 class EmptyBoard(NamedTuple):
@@ -28,7 +28,7 @@ class EmptyBoard(NamedTuple):
     value: float
     """for Black, -1 to 1"""
     score: float
-    """Black's lead in points, without komi; NaN = the network has no score head"""
+    """Black's lead in points before komi is subtracted; NaN = the network has no score head"""
 
 
 def look_at_empty_board(server: InferenceServer, size: int, rules: str, komi: float) -> EmptyBoard:
@@ -53,13 +53,13 @@ def look_at_empty_board(server: InferenceServer, size: int, rules: str, komi: fl
 
 
 def first_moves(board: EmptyBoard, size: int, count: int = 3) -> str:
-    """The most probable first moves with their probabilities, in words."""
+    """The ``count`` most probable first moves with their probabilities, as text."""
     best = np.argsort(-board.policy)[:count]
     return ", ".join(f"{to_vertex(int(point_of(int(k), size)), size)} {board.policy[k]:.0%}" for k in best)
 
 
 def facts_of_rows(rows: SearchRows) -> dict[str, float]:
-    """Metrics of games and rows by name: game length, wins of Black, entropy of the targets (nats), and so on."""
+    """Metrics of games and rows by name: game length, Black's win rate, entropy of policy targets (nats), and so on."""
     games, chosen = rows.games, targets(rows, np.arange(len(rows.game)))
     entropy = -(chosen * np.log(np.maximum(chosen, 1e-12))).sum(axis=1)
     would, wrong = false_resignations(rows, RESIGN_AT)

@@ -1,6 +1,6 @@
 """The ladder of ``keima zero``: matches against fixed opponents during the run, and Elo ratings from them.
 
-    OUT/ladder.jsonl     one line a match: players, wins, draws and losses of the first, seconds
+    OUT/ladder.jsonl     one line per match: players, wins, draws and losses of the first player, seconds
     OUT/gnugo/00001200/  the match of a network against GNU Go (``keima match``)
 
 Opponents are a random player (no suicide, no filling of own eyes, no pass while another move is left), earlier networks
@@ -28,7 +28,7 @@ from engine.zero.options import LadderOptions
 LADDER, GNUGO_FOLDER = "ladder.jsonl", "gnugo"
 RANDOM, GNUGO = "random", "gnugo"
 BEATEN = 0.98
-"""Win rate from which the random player is too weak to measure networks"""
+"""Win rate of a network from which the random player is too weak an opponent to measure later ones"""
 GNUGO_S = 60.0
 """Expected seconds of the first match against GNU Go"""
 POLL_S = 0.5
@@ -36,7 +36,7 @@ POLL_S = 0.5
 
 @dataclass(frozen=True)
 class Match:
-    """A finished match."""
+    """A finished match of the ladder."""
 
     first: str
     second: str
@@ -50,7 +50,7 @@ def name_of(step: int) -> str:
 
 
 def read_ladder(path: Path) -> list[Match]:
-    """The matches of a file; none if there is no file.
+    """The matches in a ladder's file; none if there is no file.
 
     Raises:
         ValueError: a line is not a match; one line.
@@ -113,13 +113,13 @@ class Ladder:
                 self._play_gnugo(zero, first, path, folder, program)
 
     def _spent(self, opponent: str = "") -> float:
-        """Seconds of all matches against an opponent; without one, of all matches but those against GNU Go."""
+        """Seconds of all matches against an opponent; by default of all matches except those against GNU Go."""
         chosen = [match for match in self.matches if (match.second == opponent if opponent else match.second != GNUGO)]
         return sum(match.seconds for match in chosen)
 
     def _opponents(self, zero: Zero) -> Iterator[tuple[str, Path | None]]:
-        """Opponents of the new network: the random player until it is ``BEATEN``, the last rated network, and the one
-        closest to half the steps."""
+        """Opponents of the new network: the random player until it is ``BEATEN``, the last network in the ladder, and
+        the one whose training steps are closest to half the new network's."""
         against_random = [match.outcome for match in self.matches if match.second == RANDOM]
         if not against_random or against_random[-1].points < BEATEN * against_random[-1].games:
             yield RANDOM, None
@@ -131,7 +131,7 @@ class Ladder:
             yield name_of(step), zero.networks.path(step)
 
     def _play(self, zero: Zero, first: str, path: Path, name: str, opponent: Path | None) -> None:
-        """Play one match by small searches and record it."""
+        """Play one match of the new network by small searches, and record it; ``opponent`` None = the random player."""
         options, begun_s = self._options, time.monotonic()
         zero.progress.at("ladder", 0, 1, f"{options.ladder_games} games of {first} against {name}; then self-play")
         visits = options.ladder_visits, options.ladder_visits if opponent else 1
@@ -139,7 +139,7 @@ class Ladder:
             self._ended(zero, Match(first, name, outcome, time.monotonic() - begun_s))
 
     def _ended(self, zero: Zero, match: Match) -> None:
-        """Record and report a match."""
+        """Record a finished match and report it with the new ratings."""
         self._enter(match)
         ranked = standings(self.matches)
         own = next(one for one in ranked if one.name == match.first)
@@ -150,13 +150,13 @@ class Ladder:
         )
 
     def _enter(self, match: Match) -> None:
-        """Record a match."""
+        """Add a match to the list and the file."""
         self.matches.append(match)
         line = {"first": match.first, "second": match.second, **match.outcome._asdict(), "seconds": match.seconds}
         add_line(self._path, json.dumps(line))
 
     def _play_gnugo(self, zero: Zero, first: str, path: Path, folder: Path, program: str) -> None:
-        """Play a match against GNU Go by ``keima match``, which resumes if it was stopped."""
+        """Play a match against GNU Go by ``keima match``, which resumes a stopped match."""
         options, play, begun_s = self._options, zero.config.play, time.monotonic()
         # The temperature of the network's first moves makes games differ.
         engine = keima(

@@ -45,14 +45,15 @@ FORMAT = "keima zero 2"
 COOL = 0.1
 """Factor of the learning rate in the cooldown"""
 KOMI_STEP = 0.5
-"""Step of the komi in a turn, as a share of its distance to the fair komi"""
+"""Share of its distance to the fair komi by which the komi changes in a turn"""
 
 Check = Callable[["Zero", Path], None]
-"""Plays matches of a new network; reports its own progress, and ends early when the run stops"""
+"""Called with the run and the file of a new network to play its matches; reports its own progress, and ends early when
+the run stops"""
 
 
 class Zero:
-    """A run in its folder, which no other process may use."""
+    """A run of ``keima zero`` in its folder, which no other process may use."""
 
     def __init__(
         self, out: Path, config: ZeroConfig, device: Any, threads: int = 0, start: Path | None = None,
@@ -63,11 +64,11 @@ class Zero:
 
         Args:
             device: a torch device.
-            threads: evaluators on the CPU; 0 = one a core.
+            threads: number of evaluators on the CPU; 0 = one per core.
             start: the initial network; None = random weights.
             check: plays matches of each new network.
-            minutes: time after which the run stops; 0 = never.
-            executor: for self-play and matches; None = threads of this process.
+            minutes: time from this start after which the run stops; 0 = never.
+            executor: plays self-play games and matches; None = threads of this process.
         Raises:
             ValueError: the folder contains something else, or a network does not support the options; one line.
         """
@@ -80,7 +81,7 @@ class Zero:
         self._shards: dict[str, SearchRows] = {}
         self.networks = ZeroNetworks(out, device, threads, executor, config.loop.at_once)
         self.board: EmptyBoard | None = None
-        """outputs of the newest network; None = not evaluated since the start"""
+        """outputs for the empty board of the network evaluated last; None = none since this start"""
         self._pace: dict[str, float] = {}
         """speeds and durations of the current turn, by name"""
         refuse_foreign(out, MANIFEST, "keima zero")
@@ -100,7 +101,7 @@ class Zero:
         begun = {"start": identity, "settings": config.settings, "seconds": 0.0, "turn": turn}
         self._manifest = open_manifest(out / MANIFEST, asked, begun)
         if start and identity and (self._manifest["start"] or {}).get("sha256") != identity["sha256"]:
-            raise ValueError(f"{out}: begun with another start than {start.name}")
+            raise ValueError(f"{out}: begun with another initial network than {start.name}")
         self._seconds = float(self._manifest["seconds"])
         self.turn = self._turn_at_hand()
         (out / NETWORKS).mkdir(exist_ok=True)
@@ -116,7 +117,7 @@ class Zero:
         self._write()  # So that the next start has these options even if this one is killed within a phase.
 
     def _turn_at_hand(self) -> Turn:
-        """The current turn, under the options of this start, which replace those of the manifest."""
+        """The current turn as the manifest has it; the options of this start replace those of the manifest."""
         before, self._manifest["settings"] = self._manifest["settings"], self.config.settings
         found = self._manifest["turn"]
         if found.keys() != asdict(Turn()).keys():
@@ -128,7 +129,7 @@ class Zero:
 
     @property
     def seconds(self) -> float:
-        """Duration of the run so far, all its starts together."""
+        """Duration of the run in seconds so far, over all its starts."""
         return self._seconds + time.monotonic() - self._begun_s
 
     @property
@@ -145,7 +146,7 @@ class Zero:
         """Run the loop until stopped.
 
         Args:
-            turns: turns of the whole run after which it ends; 0 = no limit.
+            turns: number of turns, over all starts, after which the run ends; 0 = no limit.
         Raises:
             ValueError, RuntimeError, OSError: the network, the rows or the disk failed; the run can be resumed.
         """
@@ -163,7 +164,7 @@ class Zero:
         write_manifest(self.out / MANIFEST, self._manifest)
 
     def _record(self) -> dict[str, Any]:
-        """Metadata of training in network files."""
+        """Metadata for network files: how the network was trained."""
         return {"run": "keima zero", "size": self.config.play.size, "start": self._manifest["start"]}
 
     @property
@@ -199,7 +200,7 @@ class Zero:
             self._fix_window()
 
     def _fix_window(self) -> None:
-        """Fix the rows and the number of steps of the next training."""
+        """Fix the window of rows and the number of steps of the turn's training, and begin the training phase."""
         loop, rows = self.config.loop, self.play.rows
         shards = rows.shards
         count = newest([shard["rows"] for shard in shards], loop.window_of(rows.all_rows))
@@ -207,7 +208,7 @@ class Zero:
         self._write(rate=self._rate(), shards=[shard["file"] for shard in shards[len(shards) - count :]])
 
     def _rate(self) -> float:
-        """The learning rate of a training that begins now."""
+        """The learning rate of a training phase that begins now; lower in the cooldown."""
         rate, spent = self.config.train.rate, time.monotonic() - self._begun_s
         is_cool = self._minutes > 0.0 and spent >= 60.0 * self._minutes * (1.0 - self.config.loop.cooldown)
         return rate * COOL if is_cool else rate
@@ -225,7 +226,7 @@ class Zero:
         return list(self._shards.values())
 
     def _new_rows(self) -> SearchRows:
-        """The rows of this turn; errors as of :meth:`_window`."""
+        """The new rows of this turn, the newest of the window; errors as for :meth:`_window`."""
         shards = self._window()
         return join(shards[-newest([len(one.game) for one in shards], self.turn.rows) :])
 
@@ -264,7 +265,7 @@ class Zero:
         self._write(phase=CHECK)
 
     def _measure(self, path: Path, losses: dict[str, float], window: SearchRows) -> None:
-        """Record the metrics of a turn."""
+        """Measure the new network in ``path``, and record the metrics of the turn."""
         play = self.config.play
         with self.networks.serve(path) as server:
             board = self._look(server)
@@ -287,7 +288,7 @@ class Zero:
         )
 
     def _look(self, server: InferenceServer) -> EmptyBoard:
-        """Evaluate the empty board."""
+        """Evaluate the empty board, and keep the outputs in :attr:`board`."""
         play = self.config.play
         self.board = look_at_empty_board(server, play.size, play.rules, play.komi)
         return self.board
@@ -309,7 +310,7 @@ class Zero:
         self.progress.measured()
 
     def _next_player(self) -> int:
-        """Steps of the next playing network: the new one, if it passes the gate."""
+        """Training steps of the next playing network: the new one if it passes the gate, else the present one."""
         loop, old, new = self.config.loop, self.turn.network, self.learner.step
         if loop.gate <= 0.0:
             return new
@@ -328,8 +329,8 @@ class Zero:
         """Play a match of two networks; None = the run stopped before its end.
 
         Args:
-            paths: of the networks; second None = the random player.
-            visits: of their searches.
+            paths: files of the two networks; None for the second = the random player.
+            visits: of each player's searches.
         Raises:
             RuntimeError: a network failed.
         """
@@ -338,7 +339,7 @@ class Zero:
         return self.networks.match(paths, job, games, lambda: self.is_stopped)
 
     def _begin_turn(self, step: int) -> None:
-        """Begin the next turn, with the network after ``step`` steps."""
+        """Begin the next turn, in which the network after ``step`` training steps plays."""
         resign = 0.0
         if self.config.loop.resigns:
             resign = max(0.0, 0.5 + 0.5 * resignation_bound(join(self._window())))
@@ -366,7 +367,7 @@ class Zero:
         return float(np.rint(2.0 * (komi + KOMI_STEP * (fair - komi))) / 2.0)
 
     def _forget(self) -> None:
-        """Delete the oldest shards outside the window while all shards exceed the limit of disk space."""
+        """Delete the oldest shards outside the window while all shards together exceed the limit of disk space."""
         rows = self.play.rows
         names = [shard["file"] for shard in rows.shards]
         sizes = [(self.out / ROWS / name).stat().st_size for name in names]

@@ -19,20 +19,20 @@ from engine.system.files import written_whole
 
 NETWORK, NETWORKS = "network.safetensors", "networks"
 HELD = 3
-"""Networks in memory"""
+"""Maximum number of networks kept in memory"""
 
 
 class ZeroNetworks:
-    """The networks of one folder. Threads: one caller."""
+    """The networks in the folder of a run: loads and serves them, and plays matches. Threads: one caller."""
 
     def __init__(self, out: Path, device: Any, threads: int, executor: Executor | None, at_once: int) -> None:
         """Prepare; no network is loaded yet.
 
         Args:
             device: a torch device.
-            threads: evaluators on the CPU; 0 = one a core.
-            executor: for matches; None = threads of this process.
-            at_once: games of a batch, and positions of a request.
+            threads: number of evaluators on the CPU; 0 = one per core.
+            executor: plays matches; None = threads of this process.
+            at_once: maximum batch size of a server, in positions.
         """
         self._out, self._device, self._threads, self._executor = out, device, threads, executor
         self._at_once = at_once
@@ -43,12 +43,13 @@ class ZeroNetworks:
         return self._out / NETWORKS / f"{step:08}.safetensors"
 
     def ship(self, step: int) -> None:
-        """Copy a network to the folder's ``network.safetensors``."""
+        """Copy the network after ``step`` training steps to the folder's ``network.safetensors``, ready to play."""
         with written_whole(self._out / NETWORK) as part:
             shutil.copyfile(self.path(step), part)
 
     def serve(self, path: Path) -> InferenceServer:
-        """A server of a network, which the caller closes; recent networks stay in memory, since tracing is slow."""
+        """A server of the network in a file; the caller closes it. Recent networks stay in memory, since tracing is
+        slow."""
         if path not in self._loaded:
             self._loaded = dict(list(self._loaded.items())[1 - HELD :])
             self._loaded[path] = load_network(path, self._device, sample_inputs)
@@ -60,7 +61,7 @@ class ZeroNetworks:
         """Play a match of two networks, by the executor if there is one; None = stopped before the end.
 
         Args:
-            paths: of the networks; second None = the random player.
+            paths: files of the two networks; None for the second = the random player.
             is_stopped: called about twice a second.
         Raises:
             RuntimeError: a network failed.

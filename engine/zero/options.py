@@ -17,21 +17,21 @@ LEARNING = (
     *("optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "workers"),
     *(name for name in WEIGHTS if name not in ("result_weight", "decided_weight")),
 )
-"""Options of training that apply here; the two excluded weights are for results and labels of other sources"""
+"""Training options of ``keima zero``; the two excluded loss weights are for results and labels from other sources"""
 
 
 @dataclass(frozen=True)
 class ZeroOptions(Checked):
-    """The alternation of self-play and training."""
+    """Options of the loop, which alternates self-play and training."""
 
     heading = "The loop"
     first_rows: int = option(10_000, "rows that the network with random weights plays before any training", low=1)
-    rows: int = option(5_000, "training rows of self-play between two networks", low=1)
+    rows: int = option(5_000, "new training rows per turn, from self-play between one training and the next", low=1)
     samples: float = option(
         4.0, "mean number of training samples per row (KG: 4, small loops at most 8)", low=0.01, high=100.0
     )
     batch: int = option(128, "positions in a training step", low=1, high=65536)
-    window: int = option(20_000, "first size of the training window: up to it all rows are in (KG c)", low=1)
+    window: int = option(20_000, "initial size of the training window: with fewer rows, all are in it (KG c)", low=1)
     window_power: float = option(
         0.65, "exponent of the training window's growth beyond its first size (KG alpha)", low=0.01, high=1
     )
@@ -61,7 +61,7 @@ class ZeroOptions(Checked):
     )
     gate_games: int = option(100, "games of a gate match", low=2)
     cooldown: float = option(
-        0.15, "last share of --minutes, in which the learning rate is a tenth (KG)", low=0.0, high=1.0
+        0.15, "share of --minutes at the end in which the learning rate is a tenth (KG)", low=0.0, high=1.0
     )
     side_by_side: str = option(
         "auto", "self-play of the next turn, by the previous network, in parallel to training; auto = on a GPU and "
@@ -74,13 +74,13 @@ class ZeroOptions(Checked):
     )  # fmt: skip
 
     def window_of(self, rows: int) -> int:
-        """Size of the training window when there are ``rows`` rows in all."""
+        """Number of rows in the training window when there are ``rows`` rows in all."""
         return window_rows(rows, self.window, self.window_power, self.window_slope)
 
 
 @dataclass(frozen=True)
 class LadderOptions(Checked):
-    """Matches that rate the networks of a run."""
+    """Options of the matches that rate the networks of a run."""
 
     heading = "The ladder"
     ladder_share: float = option(
@@ -100,7 +100,7 @@ class LadderOptions(Checked):
 
 @dataclass(frozen=True)
 class NetworkShape(Checked):
-    """Shape of a new network; all recipes set it."""
+    """Options of the shape of a new network; all recipes set it."""
 
     heading = "The network"
     blocks: int = option(6, "residual blocks of a new network", low=1)
@@ -122,7 +122,7 @@ class ZeroConfig:
     play: SearchPlayOptions
     train: TrainOptions
     shape: dict[str, int]
-    """of a new network"""
+    """fields of :class:`NetworkShape` for a new network"""
     ladder: LadderOptions = field(default_factory=LadderOptions)
 
     @property
@@ -133,7 +133,7 @@ class ZeroConfig:
 
 
 GUMBEL: dict[str, Any] = {"candidates": 8, "visits": 16, "full_share": 1.0}
-"""Gumbel search, at equal time on 7x7 ahead of playout caps and fixed visits
+"""Settings of Gumbel search, which at equal time on 7x7 was ahead of playout caps and of fixed visits
 (docs/lab/2026-11-25-ways-of-searching.md)"""
 
 # On 9x9 fast searches play two of three moves: twice as many results for the value, at the same strength of the policy
@@ -161,12 +161,14 @@ RECIPES: dict[int, dict[str, Any]] = {
         "window": 250_000, "window_power": 0.75, "batch": 256, "at_once": 64, "warmup": 1000, "ema": 0.999,
     },
 }  # fmt: skip
-"""Settings that differ from the defaults, by the largest board size that they are for"""
+"""Recipes: settings that differ from the defaults, by the largest board size that each recipe is for"""
 KOMI = {2: 1.0, 3: 9.0, 4: 2.0, 5: 24.0, 6: 4.0, 7: 9.0}
-"""Approximately fair komi by board size; 7 on other boards. On 5x5 Black owns all 25 points; 24 is still a contest."""
+"""Approximately fair komi by board size; 7 on other boards. On 5x5 perfect play gives Black all 25 points: at 25 Black
+could not win, so it is 24."""
 
 
 def recipe_for(size: int) -> dict[str, Any]:
-    """The recipe of a board size: that of the next larger board, or of the largest, with the komi of the board size."""
+    """The recipe for a board size: that of the smallest board in :data:`RECIPES` that is at least as large, or of the
+    largest board, with the komi of this size and a reply head."""
     recipe = next((recipe for largest, recipe in RECIPES.items() if size <= largest), RECIPES[max(RECIPES)])
     return {"komi": KOMI.get(size, 7.0), "reply": 1} | recipe

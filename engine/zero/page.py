@@ -39,16 +39,16 @@ CHARTS = (
     ("False resignations at value -0.8", {"share": "games/false_resignations"}),
     ("Seconds of a turn", {"self-play": "zero/play_s", "training": "zero/train_s"}),
 )  # fmt: skip
-"""Charts: titles, and names of curves by their labels"""
+"""Charts of the page: title, and names of the metrics by label of the curve"""
 OF_PICTURE = (
     "Empty board: score for Black, komi of self-play (points)", "Empty board: value for Black", "Empty board: policy",
     "Losses of value, ownership, score", "Loss of the policy, entropy of its targets (nats)",
 )  # fmt: skip
-"""Charts of ``curves.svg``, after the Elo chart"""
+"""Titles of the charts in ``curves.svg``, after the Elo chart"""
 
 
 def write_page(zero: Zero, matches: list[Match], status: str) -> None:
-    """Write the page and the picture, each atomically.
+    """Write ``index.html`` and, once there are metrics, ``curves.svg``, each atomically.
 
     Args:
         status: current phase of the run and its progress.
@@ -78,7 +78,7 @@ def write_page(zero: Zero, matches: list[Match], status: str) -> None:
 
 
 def _latest_numbers(zero: Zero, curves: Series, players: list[Rated]) -> Iterator[tuple[str, str]]:
-    """The table of the page: names and values."""
+    """Rows of the page's table with the latest numbers: names and values."""
 
     def latest(name: str) -> float:
         return curves[name][-1][1] if name in curves else 0.0
@@ -97,13 +97,13 @@ def _latest_numbers(zero: Zero, curves: Series, players: list[Rated]) -> Iterato
 
 
 def by_minutes(curves: Series, name: str) -> list[tuple[float, float]]:
-    """A curve by minutes of the run instead of steps."""
+    """Points of a metric's curve by minutes of the run instead of steps."""
     minutes = dict(curves.get("zero/minutes", []))
     return [(minutes[step], value) for step, value in curves.get(name, []) if step in minutes]
 
 
 def elo_chart(players: list[Rated], curves: Series) -> str:
-    """Chart of the networks' Elo by minutes, with 95% intervals; GNU Go is a horizontal line."""
+    """Chart of the networks' Elo by minutes of the run, with 95% intervals; GNU Go is a horizontal line."""
     minutes = dict(curves.get("zero/minutes", []))
     series: dict[str, list[tuple[float, float]]] = {"Elo": [], "low": [], "high": []}
     for one in players:
@@ -121,7 +121,7 @@ def _of(one: Rated) -> tuple[float, float, float]:
 
 
 def board_picture(policy: np.ndarray, size: int) -> str:
-    """A board with the probabilities of the first moves in percent.
+    """Picture of an empty board with the probabilities of the first moves in percent, as SVG.
 
     Args:
         policy: float64[N*N + 1] in policy order.

@@ -1,4 +1,4 @@
-"""The self-play of ``keima zero``: the rows that a turn waits for, and rows played in parallel with training.
+"""The self-play of ``keima zero``: rows that a turn waits for, and rows of the next turn in parallel with training.
 
 If cores or GPUs are idle during training, games of the next turn are begun with the current network. After training no
 further games are begun; those in play continue while the new network is measured, and are finished. Start at
@@ -30,9 +30,9 @@ from engine.zero.options import ZeroConfig
 from engine.zero.turn import Turn
 
 COMPILED_SIZE, STAMP = 3, "self-play "
-"""Board size for compiling kernels, and prefix of the stamp, before the encoder's name, that records it"""
+"""Board size on which kernels are compiled; prefix of the compilation stamp's name, before the encoder's name"""
 LOOK_S = 0.5
-"""Interval of reports while waiting for games"""
+"""Seconds between reports while waiting for games"""
 
 
 class ZeroPlay:
@@ -42,7 +42,7 @@ class ZeroPlay:
         """Begin self-play in a folder, or resume the folder's.
 
         Args:
-            executor: plays games; None = this process, with the server of the caller.
+            executor: plays the games; None = threads of this process, with the server that the caller gives.
         Raises:
             ValueError: the folder contains something else; one line.
         """
@@ -50,7 +50,7 @@ class ZeroPlay:
         self._config, self._executor = config, executor
         self._enough = threading.Event()
         self._beside: Future[None] | None = None
-        """play in parallel with training"""
+        """self-play in parallel with training; None = there is none"""
         self._held = ExitStack()
         """the thread and server of ``_beside``"""
 
@@ -70,7 +70,7 @@ class ZeroPlay:
         return replace(play, sensible=loop.first_sensible, visits=visits, fast_visits=fast, forced=0.0)
 
     def _players(self, turn: Turn, is_random: bool, path: Path, server: InferenceServer) -> Execution:
-        """Self-play by the executor, or by threads of this process."""
+        """The execution of self-play: by the executor, or by threads of this process with ``server``."""
         options, at_once = self.options(turn, is_random), self._config.loop.at_once
         origin = Origin(int(sha256_of(path)[:16], 16), turn.network)
         if self._executor is None:
@@ -93,7 +93,10 @@ class ZeroPlay:
         self.rows.play_rows(self._players(turn, is_random, path, server), turn.wanted, report)
 
     def begin_beside(self, turn: Turn, path: Path, server: InferenceServer) -> None:
-        """Begin rows of the next turn in a thread, and close the server after it; arguments as for :meth:`play`."""
+        """Begin self-play of the next turn in a thread; :meth:`end_beside` ends it and closes the server.
+
+        Arguments as for :meth:`play`.
+        """
         self._enough.clear()
         self._held.enter_context(server)
         pool = self._held.enter_context(ThreadPoolExecutor(1, "self-play"))
@@ -101,7 +104,7 @@ class ZeroPlay:
         self._beside = pool.submit(self.rows.play_rows, players, wanted, lambda: None, enough=self._enough)
 
     def check(self) -> None:
-        """Raise the error of the thread, if it failed.
+        """Raise the error of the self-play in parallel with training, if it failed.
 
         Raises:
             ValueError, RuntimeError, OSError: the network or the disk failed.
@@ -110,11 +113,14 @@ class ZeroPlay:
             self._beside.result()
 
     def enough(self) -> None:
-        """Begin no further games in the thread."""
+        """Let the self-play in parallel with training begin no further games."""
         self._enough.set()
 
     def end_beside(self, report: Callable[[], None]) -> None:
-        """Wait for the games of the thread, if there is one. Arguments and errors as for :meth:`play`."""
+        """Wait until the self-play in parallel with training, if any, has finished the games it began.
+
+        Arguments and errors as for :meth:`play`.
+        """
         if self._beside is None:
             return
         self.enough()
@@ -126,11 +132,11 @@ class ZeroPlay:
         ended.result()
 
     def stop(self) -> None:
-        """Stop play soon, for good; finished games are kept. Threads: any."""
+        """Stop all play soon; it cannot begin again. Finished games are kept. Threads: any."""
         self.rows.stop()
 
     def close(self) -> None:
-        """Stop play, wait for the thread and close the files."""
+        """Stop play, wait for its threads and close the files."""
         self.stop()
         self._held.close()
         self.rows.close()

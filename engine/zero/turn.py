@@ -10,7 +10,7 @@ PLAY, TRAIN, CHECK = "play", "train", "check"
 
 @dataclass
 class Turn:
-    """One turn, as recorded in the manifest."""
+    """One turn (iteration) of the loop, as the manifest records it."""
 
     number: int = 0
     phase: str = PLAY
@@ -26,17 +26,17 @@ class Turn:
     last_step: int = 0
     rate: float = 0.0
     batch: int = 0
-    """of this turn's steps; a changed --batch takes effect with the next window"""
+    """batch size of this turn's training steps; a changed --batch takes effect when the next window is fixed"""
     trained: int = 0
-    """samples of all steps up to the last one, earlier turns included"""
+    """number of samples of all training steps up to ``last_step``, earlier turns included"""
     owed: float = 0.0
-    """samples due for the rows so far, minus those of all steps; below 0 = steps were taken early"""
+    """training samples due for all rows so far minus those of all steps; below 0 = more were trained than due"""
     shards: list[str] = field(default_factory=list)
-    """of the window, oldest first"""
+    """file names of the shards in the window, oldest first"""
 
     @property
     def rows(self) -> int:
-        """New rows of this turn: wanted, or present once its window is fixed."""
+        """Number of new rows of this turn: those wanted or, once its window is fixed, those present."""
         return self.wanted - self.rows_before
 
     def in_training(self, rows: int, step: int, loop: ZeroOptions) -> "Turn":
@@ -44,7 +44,7 @@ class Turn:
 
         Args:
             rows: total number of rows.
-            step: training steps so far.
+            step: number of training steps so far.
         """
         owed = self.owed + loop.samples * (rows - self.rows_before)
         steps = max(1, int(owed / loop.batch))
@@ -56,10 +56,10 @@ class Turn:
 
 
 class Progress:
-    """Receives the progress of a run; this class ignores it."""
+    """Base class of observers of a run, whose methods do nothing; the run calls them with its progress."""
 
     def at(self, phase: str, done: float, total: float, words: str) -> None:
-        """Called about every second with the progress of a phase."""
+        """Called about every second with the progress of a phase: ``done`` of ``total``, and a text for people."""
 
     def say(self, line: str) -> None:
         """Called with a line for the log."""

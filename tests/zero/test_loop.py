@@ -275,10 +275,10 @@ def test_another_start_is_refused_where_a_run_goes_on(finished, tmp_path):
     config = replace(CONFIG, loop=replace(CONFIG.loop, first_rows=1000))
     run(tmp_path / "run", config, stop=("self-play", 0.0), start=first)
     run(tmp_path / "run", config, stop=("self-play", 0.0), start=first)
-    with pytest.raises(ValueError, match=f"begun with another start than {other.name}"):
+    with pytest.raises(ValueError, match=f"begun with another initial network than {other.name}"):
         Zero(tmp_path / "run", config, CPU, start=other)
     shutil.copytree(finished.out, tmp_path / "random")
-    with pytest.raises(ValueError, match="begun with another start"):
+    with pytest.raises(ValueError, match="begun with another initial network"):
         Zero(tmp_path / "random", CONFIG, CPU, start=first)
 
 
