@@ -11,10 +11,10 @@ k or more; a point without a value is 0 in all of them. Details that the table l
 * *self-atari size*: stones of the own chain if the move leaves it in atari, 1 to 8; a legal suicide counts too;
 * *liberties after move* of the own chain, after captures: 1 to 8;
 * *ladder capture* and *ladder escape* are defined in :mod:`engine.go.ladder`;
-* *sensibleness*: legal and not a fill of an own single-point eye (:func:`engine.go.board.is_eye`).
+* *sensibleness*: the move is legal and does not fill an own single-point eye (:func:`engine.go.board.is_eye`).
 
-Features of moves are set on legal points only, superko included. Komi, scoring and passes are not inputs, except that
-ages count passes. There are no global values.
+Features of moves are set at legal moves only; moves that superko forbids are illegal. Komi, scoring and passes are not
+inputs, except that *turns since* counts passes. There are no global values.
 
 Source: AlphaGo, Extended Data Table 2.
 """
@@ -34,9 +34,9 @@ from engine.system.arrays import allocate, fill_items
 from engine.system.jit import kernel
 
 MOST = 8
-"""Planes of a numeric feature; the last plane means this number or more"""
+"""Number of planes of a numeric feature; the last plane means this value or more"""
 STONE, TURNS_SINCE, LIBERTIES, CAPTURE, SELF_ATARI, AFTER, LADDER_CAPTURE, LADDER_ESCAPE, SENSIBLE = range(9)
-"""Features with a value for every point"""
+"""Features that vary by point: rows of ``AlphaGoScratch.numbers``, indices of ``N_PLANES`` and ``FIRST_PLANE``"""
 FEATURES = 9
 N_PLANES = (3, MOST, MOST, MOST, MOST, MOST, 1, 1, 1)
 FIRST_PLANE = (0, 4, 12, 20, 28, 36, 44, 45, 46)
@@ -48,17 +48,17 @@ class AlphaGoScratch(NamedTuple):
     """Working memory for boards of one size; one per thread."""
 
     ladder: LadderScratch
-    """for ladders"""
+    """working memory of the ladder search"""
     capture: Annotated[np.ndarray, "uint8[N*N]"]
-    """ladder captures, policy order"""
+    """1 at moves that capture a chain in a ladder, policy order"""
     escape: Annotated[np.ndarray, "uint8[N*N]"]
-    """ladder escapes, policy order"""
+    """1 at moves by which a chain escapes from a ladder, policy order"""
     marks: Annotated[np.ndarray, "int64[L]"]
-    """see :func:`engine.features.common.after_move`"""
+    """marks of the board's L cells for :func:`engine.features.common.after_move`"""
     stamp: Annotated[np.ndarray, "int64[1]"]
-    """see :func:`engine.features.common.after_move`"""
+    """latest value written to ``marks`` by :func:`engine.features.common.after_move`"""
     numbers: Annotated[np.ndarray, "uint8[FEATURES, N*N]"]
-    """value of each feature at each point"""
+    """value of each feature at each point under the symmetry; 0 = no value"""
 
 
 def new_scratch(size: int) -> AlphaGoScratch:
@@ -68,7 +68,7 @@ def new_scratch(size: int) -> AlphaGoScratch:
 
 @kernel
 def _number_moves(position, symmetry, scratch):
-    """Write the feature values of all points, with *turns since* 8 for every stone."""
+    """Write the values of all features at all points; *turns since* is 8 for every stone until ``_number_turns``."""
     board, color = position.board, position.meta[META_TO_MOVE]
     size, numbers = board.meta[META_SIZE], scratch.numbers
     corner, down, right = symmetry_steps(size, symmetry)
@@ -99,7 +99,7 @@ def _number_moves(position, symmetry, scratch):
 
 @kernel
 def _number_turns(position, symmetry, ages):
-    """Write *turns since* for the stones of the last seven turns."""
+    """Write *turns since*, 1 to 7, of the stones played in the last seven turns."""
     size, n = position.board.meta[META_SIZE], position.meta[META_N_MOVES]
     # Oldest first: where two were played on one point, the later one stands there.
     for age in range(min(MOST - 1, n), 0, -1):
@@ -112,8 +112,9 @@ def _number_turns(position, symmetry, ages):
 def encode(position, symmetry, scratch, planes, globals_):
     """Write the planes of a position for the side to move.
 
-    Each feature's value is written for every point first. Then a plane is one comparison a point, which vectorises,
-    and no plane needs clearing: all 49 take 1.4 us on 19x19, ladders 4 us and the values 5 us.
+    First, every feature's value is written for every point: on 19x19 4 us for the ladders and 5 us for the rest.
+    Then each plane is filled by comparing one feature's values with a constant. That loop vectorises and writes every
+    point, so no plane needs clearing: 1.4 us for all 49.
 
     Args:
         symmetry: 0 to 7.
@@ -142,5 +143,5 @@ def encode(position, symmetry, scratch, planes, globals_):
 
 @kernel
 def key(position):
-    """uint64 hash of all :func:`encode` reads: stones, legal moves, the last seven moves, the side to move."""
+    """uint64 hash of everything :func:`encode` reads: stones, legal moves, the last 7 moves, side to move."""
     return mix(legality_key(position) ^ recent_moves_key(position, MOST - 1))

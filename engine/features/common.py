@@ -22,7 +22,7 @@ from engine.system.jit import inlined_kernel, kernel
 def legality_key(position):
     """uint64 hash of the stones, the side to move and everything that decides which moves are legal.
 
-    Earlier positions are included only under superko, and only once one can recur: see
+    Earlier positions are included only under superko, and only once a position can recur: see
     :func:`engine.go.position.repeats`.
     """
     board, meta, rules = position.board, position.meta, position.rules
@@ -59,7 +59,7 @@ def rules_key(position, word):
 
 @kernel
 def mark_recent_moves(position, symmetry, count, planes):
-    """Mark the last ``count`` moves, one plane each, latest first; passes are not marked.
+    """Mark the last ``count`` moves, one plane each, latest first; the plane of a pass is not changed.
 
     Args:
         planes: float32[>= count, N*N].
@@ -76,7 +76,7 @@ def komi_wave(rules, area, komi):
     """Offset of a komi from the nearest margin that a game without seki can end with.
 
     Such margins have the parity of the board's points, so on odd boards komi 7.5, 8 and 8.5 give the same winner,
-    except for the draw. Source: KataGo's input features of version 7.
+    and only an odd komi allows a draw. Source: KataGo's input features of version 7.
 
     Args:
         rules: ``Position.rules``.
@@ -105,7 +105,7 @@ def _touches(head, point, stride, chain):
 
 @inlined_kernel
 def _new_liberty(head, point, stride, widest, marks, seen):
-    """1 if an empty point is a liberty not counted yet, which is then marked; else 0."""
+    """1 for a new liberty, which is marked ``seen``; 0 if it is marked already or is a liberty of chain ``widest``."""
     if marks[point] == seen or _touches(head, point, stride, widest):
         return 0
     marks[point] = seen
@@ -114,22 +114,24 @@ def _new_liberty(head, point, stride, widest, marks, seen):
 
 @inlined_kernel
 def after_move(board, point, color, most, scratch):
-    """Effects of a legal move, not played: stones captured, stones of the new chain, its liberties up to ``most``.
+    """Effects of a legal move, without playing it: stones captured, stones and liberties of the new chain.
 
     1. Of the adjacent chains, the opponent's in atari are captured, the own ones joined.
-    2. The own chain with the most liberties keeps all but the point played. Often these are enough.
-    3. Only additional liberties are walked: empty points adjacent to the new stone and to the other own chains, and
-       captured stones adjacent to the new chain.
+    2. The own chain with the most liberties, ``widest``, keeps all of them except the point played. Often
+       these suffice.
+    3. Otherwise only additional liberties are walked: empty points adjacent to the new stone and to the other own
+       chains, and captured stones adjacent to the new chain.
 
     A chain is marked ``seen`` by its head, and ``walked`` once its liberties are counted; a counted empty point is
-    marked ``seen``. Heads are stones, so one array serves both. A suicide returns the chain before its removal.
+    marked ``seen``. Heads are stones, so one array serves chains and empty points. A suicide returns the stones and
+    liberties of the chain before its removal.
 
     Args:
         point: int, an empty point.
         color: BLACK or WHITE, the side that plays there.
-        most: int, at least 1.
-        scratch: has ``marks``, int64[L], and ``stamp``, int64[1]: a rising stamp avoids clearing the marks; 32 bits
-            would overflow within minutes of encoding.
+        most: int, at least 1: limit up to which liberties are counted.
+        scratch: has ``marks``, int64[L], and ``stamp``, int64[1], which rises with each call, so that marks need no
+            clearing; 32 bits would overflow within minutes of encoding.
     """
     stride = board.meta[META_STRIDE]
     cells, head, libs, marks = board.color, board.head, board.libs, scratch.marks

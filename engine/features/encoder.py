@@ -23,26 +23,27 @@ from engine.system.jit import KERNEL_OPTIONS, kernel
 
 
 class Encoder(NamedTuple):
-    """A network's input format: name, shapes, and which rules it shows."""
+    """A network's input format: name, shapes, and which rules it distinguishes."""
 
     name: str
-    """as in network files"""
+    """name in network files"""
     planes: int
-    """C: planes of size N x N"""
+    """C: number of planes, each N x N"""
     globals: int
-    """G: values for the whole board"""
+    """G: number of values for the whole board"""
     new_scratch: Callable[[int], NamedTuple]
-    """from a board size to working memory; one per thread"""
+    """makes working memory for a board size; each thread needs its own"""
     rules: str = "those of its training games"
     """help text: the rules that networks with this input distinguish"""
     komi: float | None = None
-    """the only komi, in White's points, that networks with this input evaluate for; None = not fixed, or unknown"""
+    """the only komi, in points for White, that networks with this input know; None = any, or unknown"""
     counts_beside_atari: bool = True
-    """False = games are counted by :func:`engine.go.position.count_none_beside_atari`"""
+    """False = in training, untaxed territory beside an own chain in atari did not count:
+    :func:`engine.go.position.count_none_beside_atari`"""
 
 
 class _Kernels(NamedTuple):
-    """The kernels that a scratch's type selects."""
+    """An encoder's kernels, which the type of its scratch selects."""
 
     encode: Any
     """``encode(position, symmetry, scratch, planes, globals_)``"""
@@ -63,7 +64,7 @@ def register(encoder: Encoder, scratch: type, encode: Any, key: Any) -> Encoder:
         scratch: NamedTuple of arrays, the return type of ``encoder.new_scratch``.
         encode, key: kernels; see :class:`_Kernels`.
     Raises:
-        ValueError: the name is registered already, or the scratch with other kernels.
+        ValueError: the name is registered already, or the scratch type is, with other kernels.
     """
     if encoder.name in ENCODERS or _KERNELS.get(scratch, _Kernels(encode, key)) != _Kernels(encode, key):
         raise ValueError(f"encoder {encoder.name!r} or its scratch {scratch.__name__} is known already")
@@ -86,7 +87,7 @@ def encode(position: Any, symmetry: int, scratch: NamedTuple, planes: np.ndarray
 
 
 def kernel_of(scratch: NamedTuple) -> Any:
-    """The kernel behind :func:`encode` for an encoder's scratch."""
+    """The kernel that :func:`encode` calls for a scratch: ``encode`` of the scratch's encoder."""
     return _KERNELS[type(scratch)].encode
 
 
@@ -119,12 +120,12 @@ def _key_in_kernels(position: Any, scratch: Any) -> Callable[..., Any]:
 
 @kernel
 def cache_key(position: Any, scratch: Any) -> Any:
-    """uint64: key of a position in the result cache, from its encoder's :func:`key` and its board size."""
+    """uint64: key of a position in the result cache, from the encoder's :func:`key` and the board size."""
     return key(position, scratch) + np.uint64(position.board.meta[META_SIZE]) * np.uint64(0xD1B54A32D192ED03)
 
 
 class KeyScratch(NamedTuple):
-    """No working memory: its type selects the encoder ``key``."""
+    """Scratch of the encoder ``key``: it holds no working memory, and its type selects the kernels."""
 
     unused: np.ndarray = np.zeros(1)
     """float64[1], never read"""
@@ -132,7 +133,7 @@ class KeyScratch(NamedTuple):
 
 @kernel
 def _encode_key(position: Any, symmetry: Any, scratch: KeyScratch, planes: Any, globals_: Any) -> None:
-    """Write a number from -1 to 1 that is made of the position's key."""
+    """Write the position's key, scaled to the range -1 to 1, as the only global value."""
     globals_[0] = (history.key(position) >> np.uint64(40)) / 8388608.0 - 1.0
 
 
@@ -165,7 +166,7 @@ LEELA = register(
 
 
 def _katago(name: str, suicide_areas: bool, counts_beside_atari: bool) -> Encoder:
-    """Register one of the inputs of KataGo's networks."""
+    """Register one of the four variants of KataGo's input."""
     rules = "any: komi, scoring, ko, suicide, taxes, button are inputs"
     if not counts_beside_atari:
         rules += "; untaxed territory does not count beside an own chain in atari"
@@ -176,17 +177,18 @@ def _katago(name: str, suicide_areas: bool, counts_beside_atari: bool) -> Encode
 
 KATAGO = _katago("katago-v7", suicide_areas=False, counts_beside_atari=True)
 KATAGO_SUICIDE = _katago("katago-v7-suicide", suicide_areas=True, counts_beside_atari=True)
-"""For KataGo's networks trained on areas as if suicide were always legal"""
+"""For KataGo's networks trained with pass-alive areas computed as if suicide were legal under all rules"""
 KATAGO_ATARI = _katago("katago-v7-atari", suicide_areas=False, counts_beside_atari=False)
 KATAGO_SUICIDE_ATARI = _katago("katago-v7-suicide-atari", suicide_areas=True, counts_beside_atari=False)
-"""The same inputs for networks of version 3 of KataGo's rules, whose games are counted differently"""
+"""Inputs of ``KATAGO_SUICIDE``, for networks trained under version 3 of KataGo's rules, which counts differently"""
 KEY = Encoder("key", 0, 1, lambda size: KeyScratch())
-"""No planes, and a hash as global value: to measure searches without a network. Not registered: no file may name it."""
+"""Encoder without planes and with a hash as global value, to measure searches without a network. It is not registered,
+so that no network file can name it."""
 _KERNELS[KeyScratch] = _Kernels(_encode_key, history.key)
 
 
 STONES = (0.0, 0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-"""Moves before each sample position, as shares of the board's points"""
+"""Number of moves before each sample position, as a share of the board's number of points"""
 SEED = 1
 
 

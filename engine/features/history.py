@@ -29,7 +29,7 @@ LEELA_PLANES = BLACK_TO_MOVE + 2
 
 
 class HistoryScratch(NamedTuple):
-    """No working memory: its type selects :func:`encode`."""
+    """Scratch of this module's encoders: it holds no working memory, and its type selects :func:`encode`."""
 
     unused: np.ndarray = np.zeros(1)
     """float64[1], never read"""
@@ -68,7 +68,7 @@ def encode(position, symmetry, scratch, planes, globals_):
     Args:
         symmetry: 0 to 7.
         scratch: :class:`HistoryScratch`.
-        planes: float32[PLANES, N, N] or float32[LEELA_PLANES, N, N], overwritten.
+        planes: float32[PLANES, N, N] for AlphaGo Zero's, float32[LEELA_PLANES, N, N] for Leela Zero's; overwritten.
         globals_: float32[0].
     """
     flat = planes.reshape(len(planes), planes.shape[1] * planes.shape[2])

@@ -12,15 +12,15 @@ All planes are 0 or 1 and from the view of the side to move ("own"):
 Global values:
 
 * 0 to 4 which of the last five moves were passes;
-* 5 the komi for the side to move, over 20: with the handicap bonus, half a point for the button once it is taken, and
-  under territory scoring the stones Black has played more than White, which makes it an area komi;
+* 5 the komi for the side to move, divided by 20: with the handicap bonus, half a point for the button once it is taken,
+  and under territory scoring the stones Black has played more than White, which makes it an area komi;
 * 6, 7 superko, and which (0.5 positional, -0.5 situational); 8 suicide is legal; 9 territory scoring; 10, 11 seki tax,
   group tax; 14 a pass would end the game; 17 the button can be taken;
 * 18 under area scoring a wave that shows the distance of the komi from the nearest one that makes draws possible.
 
-Planes 7, 8, 20, 21 and globals 12, 13 belong to the phases in which KataGo continues after the end of territory games,
-globals 15, 16 to games of unequal search; Keima has neither, so they are 0. As in KataGo's ``kata-raw-nn``, passes end
-the game as the rules say, except for friendly passing.
+Planes 7, 8, 20, 21 and globals 12, 13 describe phases in which KataGo continues after the end of territory games,
+globals 15, 16 games of unequal search. Keima has neither, so these inputs are 0. As in KataGo's ``kata-raw-nn``, passes
+end the game as the rules say, except for friendly passing.
 
 There are two encodings of pass-alive areas (18, 19): by the rules in force, or as if suicide were legal, which a
 network's file states (``preferPassAliveUnderSuicideRules``). Networks trained without territory beside a chain in atari
@@ -51,7 +51,7 @@ hidden (:func:`engine.go.position.hide_course`). Source: ``BoardHistory``.
 or if it has two liberties and the hunter, to move, has an atari that works. The side to move in the game does not
 matter. Ko bans are dropped before the runner's first move, so the hunter's first move may take a ko; later the runner
 wins all kos. KataGo ends some reads early, and about one in a million wrongly: if the runner's extension is also
-a capture, it takes the last capture it has found for the extension, which depends on the history of its board object.
+a capture, KataGo takes the last capture found for the extension, which depends on the history of its board object.
 Reads here depend on the position alone: in 30,000 positions of random games one chain differs. Source: ``iterLadders``
 and ``Board::searchIsLadderCaptured``.
 """
@@ -92,7 +92,7 @@ from engine.system.jit import kernel
 
 @kernel
 def mark_areas(board, rules, suicide, scratch, owner):
-    """Write the owner of every point.
+    """Write the owner of each point, for the area planes 18 and 19; nobody's under territory scoring.
 
     Args:
         board: the caller's own; its data at empty points is overwritten.
@@ -113,7 +113,7 @@ def mark_areas(board, rules, suicide, scratch, owner):
 
 @kernel
 def _claim_dead(board, color, suicide, scratch, owner):
-    """Assign regions with opponent's stones in which no two eyes fit to a colour."""
+    """Give a colour the regions with dead opponent's stones: enclosed by pass-alive chains, too small for two eyes."""
     size = board.meta[META_SIZE]
     find_life(board, color, suicide, scratch)
     for index in range(size * size):
@@ -124,9 +124,9 @@ def _claim_dead(board, color, suicide, scratch, owner):
 
 @kernel
 def _give_up_dependent(board, scratch, owner):
-    """Remove areas without independent life, except for their owners' stones.
+    """Set the owner to 0 in areas without independent life, except on the owner's stones.
 
-    Owners of removed points are doubled during the search.
+    During the search, the owner of a point to be removed is doubled, which marks the point as visited.
     """
     size = board.meta[META_SIZE]
     for index in range(size * size):
@@ -140,7 +140,7 @@ def _give_up_dependent(board, scratch, owner):
 
 @kernel
 def _is_dependent(board, index, owner):
-    """Whether an owned point is the owner's stone in atari, or touches a dame."""
+    """Whether an owned point makes its area dependent: it is the owner's stone in atari, or touches a dame."""
     size, stride, cells = board.meta[META_SIZE], board.meta[META_STRIDE], board.color
     point = point_of(index, size)
     if owner_sign(cells[point]) == owner[index] and board.libs[board.head[point]] == 1:
@@ -153,7 +153,7 @@ def _is_dependent(board, index, owner):
 
 @kernel
 def _double(board, index, stack, owner):
-    """Double the owner of a point and of all points connected to it."""
+    """Double the owner of a point and of all points connected to it that have the same owner."""
     size, stride = board.meta[META_SIZE], board.meta[META_STRIDE]
     mine = owner[index]
     owner[index] = 2 * mine
@@ -203,7 +203,7 @@ def course(position):
 
 @kernel
 def _run_start(position):
-    """Index of the first move of the alternating run; the number of moves if the side to move made the last one."""
+    """Index of the alternating run's first move; the number of moves if the side to move also made the last move."""
     n, color = position.meta[META_N_MOVES], position.meta[META_TO_MOVE]
     first = n
     while first > 0 and position.colors[first - 1] != color:
@@ -214,7 +214,7 @@ def _run_start(position):
 
 @kernel
 def _passes(position, counts_from, n):
-    """Passes that end the first n moves."""
+    """Number of consecutive passes at the end of the first ``n`` moves; moves before ``counts_from`` do not count."""
     passes = 0
     while n - passes > counts_from and position.moves[n - passes - 1] == PASS:
         passes += 1
@@ -223,7 +223,7 @@ def _passes(position, counts_from, n):
 
 @kernel
 def _passed_here_before(position, counts_from, n):
-    """Under simple ko: whether the side to move after n moves has passed in that position before."""
+    """Whether the side to move after ``n`` moves has passed in the same position before; False under superko."""
     if position.rules[RULE_KO] != KO_SIMPLE:
         return False
     for before in range(n - 2, counts_from - 1, -2):
@@ -234,7 +234,7 @@ def _passed_here_before(position, counts_from, n):
 
 @kernel
 def _is_over(position, counts_from, n):
-    """Whether the game is over after its first n moves, at least one."""
+    """Whether the game is over for KataGo after its first ``n`` moves, n >= 1."""
     if position.moves[n - 1] == PASS:
         return _passes(position, counts_from, n) >= 2 or (
             n > counts_from and _passed_here_before(position, counts_from, n - 1)
@@ -249,7 +249,7 @@ def _is_over(position, counts_from, n):
 
 
 READ_NODES = 25000
-"""Most moves tried in one read, as in KataGo; a chain whose read is unfinished is not caught."""
+"""Maximum number of moves tried in one ladder read, as in KataGo; a chain whose read is unfinished is not caught."""
 
 
 @kernel
@@ -260,9 +260,9 @@ def mark_caught(scratch, color, caught, working):
     2. Read them one by one.
 
     Args:
-        scratch: :class:`engine.go.ladder.LadderScratch`, the caller's own; its board is read, and is the same
-            afterwards.
-        color: the side whose working ataris are marked, or EMPTY.
+        scratch: :class:`engine.go.ladder.LadderScratch`, the caller's own; ladders are read on its board, which is the
+            same afterwards.
+        color: the side whose working ataris are marked; EMPTY = no side.
         caught: uint8[N*N], policy order, overwritten: 1 on the stones of caught chains.
         working: uint8[N*N], overwritten: 1 where an atari of ``color`` catches a chain of two liberties.
     """
@@ -290,7 +290,7 @@ def mark_caught(scratch, color, caught, working):
 
 @kernel
 def _list_reads(board, pending, candidates):
-    """Write pairs of a chain and a first move into ``candidates``; returns the length written."""
+    """Write the ladders to read into ``candidates``, pairs of a chain and a first move; returns the length written."""
     cells, head, libs = board.color, board.head, board.libs
     stride, count = board.meta[META_STRIDE], 0
     for chain in range(stride + 1, len(cells) - stride - 1):
@@ -311,7 +311,7 @@ def _list_reads(board, pending, candidates):
 
 @kernel
 def _mark(board, chain, marks):
-    """Mark the stones of a chain."""
+    """Set ``marks`` to 1 on the stones of a chain."""
     size = board.meta[META_SIZE]
     stone = np.int64(chain)
     for _ in range(board.stones[board.head[chain]]):
@@ -321,40 +321,40 @@ def _mark(board, chain, marks):
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
 LIBERTIES = 3
-"""3, 4, 5: stones of chains with 1, 2, 3 liberties"""
+"""Planes 3, 4, 5: stones of chains with 1, 2, 3 liberties"""
 FORBIDDEN = 6
 RECENT = 9
-"""9 to 13: the last five moves, latest first"""
+"""Planes 9 to 13: the last five moves, latest first"""
 CAUGHT = 14
-"""14, 15, 16: stones caught in a ladder now, one and two moves ago"""
+"""Planes 14, 15, 16: stones caught in a ladder now, one and two moves ago"""
 WORKING = 17
 OWN_AREA, OPPONENT_AREA = 18, 19
 PLANES = 22
 
 PASSED = 0
-"""0 to 4: the last five moves that were passes"""
+"""Global values 0 to 4: whether each of the last five moves was a pass, latest first"""
 KOMI, SUPERKO, SUPERKO_KIND, SUICIDE_LEGAL, TERRITORY, SEKI_TAX, GROUP_TAX = range(5, 12)
 PASS_ENDS, BUTTON_OPEN, WAVE = 14, 17, 18
 GLOBALS = 19
 KOMI_SCALE = 20.0
 KOMI_MARGIN = 20.0
-"""Komi is clamped to the board's points plus this."""
+"""Komi is clamped, for either side, to the board's number of points plus this many points."""
 BOARDS = 3
-"""Boards whose ladders are shown: the current one and two before"""
+"""Number of boards whose ladders are shown: the current one and the two before it"""
 
 
 class KatagoScratch(NamedTuple):
     """Working memory for boards of one size; one per thread."""
 
     life: LifeScratch
-    """for areas"""
+    """working memory of :func:`mark_areas`"""
     ladder: LadderScratch
-    """for ladders; its board holds the boards that are read"""
+    """working memory of :func:`mark_caught`; its board is a copy of the board on which ladders are read"""
     owner: Annotated[np.ndarray, "int8[N*N]"]
-    """1 Black's, -1 White's"""
+    """owners of points as :func:`mark_areas` writes them: 1 = Black's, -1 = White's, 0 = neither's"""
     marks: Annotated[np.ndarray, "uint8[BOARDS + 2, N*N]"]
-    """stones caught in a ladder, latest board first; working ataris on the current board; those on earlier boards,
-    which are not shown"""
+    """rows 0 to 2: stones caught in a ladder, latest board first; row 3: working ataris on the current board; row 4:
+    working ataris on an earlier board, which are not shown"""
     suicide_areas: Annotated[np.ndarray, "uint8[1]"]
     """1 = areas as if suicide were legal, whatever the rules"""
 
@@ -372,7 +372,7 @@ def new_scratch(size: int, suicide_areas: bool = False) -> KatagoScratch:
 
 @kernel
 def _white_komi(position):
-    """White's compensation under area counting, including the button."""
+    """Komi for White, in points of area counting, with handicap bonus and button."""
     return white_komi(position) - 0.5 * owner_sign(position.meta[META_BUTTON_TAKER])
 
 
@@ -406,7 +406,7 @@ def _write_globals(position, shown, ends, globals_):
 
 @kernel
 def _read_ladders(position, shown, scratch, ladder):
-    """Read the ladders of the current board, copied to the ladder board before, and of the earlier boards shown."""
+    """Mark ladders of the current board, already copied to ``ladder.board``, and of the earlier boards shown."""
     marks, size = scratch.marks, position.board.meta[META_SIZE]
     mark_caught(ladder, position.meta[META_TO_MOVE], marks[0], marks[BOARDS])
     for age in range(1, BOARDS):
@@ -419,7 +419,7 @@ def _read_ladders(position, shown, scratch, ladder):
 
 @kernel
 def _write_points(position, symmetry, scratch, flat):
-    """Write all planes but those of the last moves."""
+    """Write all planes except those of the last moves."""
     board, color = position.board, position.meta[META_TO_MOVE]
     size, suicide = board.meta[META_SIZE], position.rules[RULE_SUICIDE] == 1
     own_area = 1 if color == BLACK else -1
@@ -452,7 +452,7 @@ def _write_points(position, symmetry, scratch, flat):
 def encode(position, symmetry, scratch, planes, globals_):
     """Write the planes and globals of a position for the side to move.
 
-    50 us for a middle-game position on 19x19: the ladders of three boards take 37, areas 10.
+    50 us for a middle-game position on 19x19, of which 37 us are the ladders of three boards and 10 us the areas.
 
     Args:
         symmetry: 0 to 7.
@@ -480,7 +480,7 @@ def encode(position, symmetry, scratch, planes, globals_):
 def key(position):
     """uint64 hash of everything :func:`encode` reads.
 
-    The last moves, the boards between them and the board before the first of them determine all kos taken meanwhile.
+    The last moves, the boards between them and the board before the earliest of them determine all kos taken in them.
     """
     n = position.meta[META_N_MOVES]
     shown, ends = course(position)

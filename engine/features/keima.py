@@ -52,30 +52,30 @@ from engine.system.jit import kernel
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
 LIBERTIES = 3
-"""3, 4, 5: stones of chains with 1, 2, 3 liberties"""
+"""Planes 3, 4, 5: stones of chains with 1, 2, 3 liberties"""
 RECENT = 6
-"""6 to 10: the last five moves, latest first"""
+"""Planes 6 to 10: the last five moves, latest first"""
 RECENT_MOVES = 5
 FORBIDDEN = 11
-"""empty points forbidden by ko or superko alone"""
+"""Plane of empty points forbidden by ko or superko alone"""
 SENSIBLE = 12
-"""legal and not an own eye"""
+"""Plane of legal moves that do not fill an own eye"""
 CAPTURE = 13
-"""13, 14, 15: a move here captures 1, 2, 3 or more stones"""
+"""Planes 13, 14, 15: a move here captures 1, 2, 3 or more stones"""
 SELF_ATARI = 16
-"""16, 17: a move here leaves 1, 2 or more own stones in atari"""
+"""Planes 16, 17: a move here leaves 1, 2 or more own stones in atari"""
 AFTER = 18
-"""18, 19, 20: the chain has 2, 3, 4 or more liberties after a move here"""
+"""Planes 18, 19, 20: after a move here its chain has 2, 3, 4 or more liberties"""
 LADDER_CAPTURE, LADDER_ESCAPE = 21, 22
 PLANES = 23
 
 KOMI, LAST_PASSED, PASSED_BEFORE, TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO = range(8)
 WAVE = 8
-"""see :func:`engine.features.common.komi_wave`"""
+"""Index of the global value that :func:`engine.features.common.komi_wave` computes"""
 GLOBALS, GLOBALS_1 = 9, 8
-"""Global values of keima-2 and of keima-1"""
+"""Numbers of global values of keima-2 and of keima-1"""
 OF_RULES = (TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO)
-"""Global values that depend on the rules alone"""
+"""Indices of the global values that depend on the rules alone"""
 KOMI_SCALE = 15.0
 
 
@@ -83,15 +83,15 @@ class KeimaScratch(NamedTuple):
     """Working memory for boards of one size; one per thread."""
 
     ladder: LadderScratch
-    """for ladders"""
+    """working memory of the ladder search"""
     capture: Annotated[np.ndarray, "uint8[N*N]"]
-    """ladder captures, policy order"""
+    """1 at moves that capture a chain in a ladder, policy order"""
     escape: Annotated[np.ndarray, "uint8[N*N]"]
-    """ladder escapes, policy order"""
+    """1 at moves by which a chain escapes from a ladder, policy order"""
     marks: Annotated[np.ndarray, "int64[L]"]
-    """see :func:`engine.features.common.after_move`"""
+    """marks of the board's L cells for :func:`engine.features.common.after_move`"""
     stamp: Annotated[np.ndarray, "int64[1]"]
-    """see :func:`engine.features.common.after_move`"""
+    """latest value written to ``marks`` by :func:`engine.features.common.after_move`"""
 
 
 def new_scratch(size: int) -> KeimaScratch:
@@ -161,7 +161,7 @@ def encode(position, symmetry, scratch, planes, globals_):
 
 
 def globals_of_rules(rules: Rules) -> dict[int, float]:
-    """The global values ``OF_RULES`` under some rules, by index."""
+    """The global values ``OF_RULES``, which depend on the rules alone, by index."""
     position = new_position(MIN_SIZE)
     apply_rules(position, rules, 0.0)
     planes, globals_ = np.zeros((PLANES, MIN_SIZE, MIN_SIZE), np.float32), np.zeros(GLOBALS, np.float32)
@@ -171,7 +171,11 @@ def globals_of_rules(rules: Rules) -> dict[int, float]:
 
 @kernel
 def key(position):
-    """uint64 hash of all :func:`encode` reads: stones, ko, superko history, recent moves, rules, side to move."""
+    """uint64 hash of everything :func:`encode` reads.
+
+    That is the stones, the side to move, what decides legality, recent moves, rules, handicap and, under territory
+    scoring, prisoners.
+    """
     board = position.board
     word = rules_key(position, mix(legality_key(position) ^ recent_moves_key(position, RECENT_MOVES)))
     word = mix(word ^ np.uint64(position.meta[META_HANDICAP]))

@@ -14,12 +14,12 @@ from engine.system.jit import kernel
 
 SYMMETRIES = 8
 INVERSE = (0, 1, 2, 3, 4, 6, 5, 7)
-"""INVERSE[s] undoes s."""
+"""INVERSE[s] is the symmetry that undoes symmetry s."""
 
 
 @kernel
 def apply_symmetry(index, size, symmetry):
-    """The policy index of a point, or of the pass, under a symmetry.
+    """The policy index to which a symmetry moves a point's index; the index of the pass stays.
 
     Args:
         index: int, 0 to size * size.
@@ -55,15 +55,15 @@ def symmetry_table(size: int) -> np.ndarray:
 
 
 def canonical_board(board: Board) -> tuple[Board, list[int]]:
-    """The canonical orientation of a board: of the eight, the first in lexicographic order of its cells.
+    """The canonical orientation of a board: of its eight orientations, the one with the lexicographically first cells.
 
-    Results computed on it do not depend on a position's orientation or history: fields that depend on the order of the
-    moves (``empty``, ``head``, ``next``) are those of stones placed in policy order. It has no prisoners.
+    Results computed on the new board do not depend on a position's orientation or history: fields that depend on the
+    order of moves (``empty``, ``head``, ``next``) are those of stones placed in policy order. There are no prisoners.
 
     Args:
         board: only read.
     Returns:
-        a new board, and the symmetries from ``board`` to it: several if the position itself is symmetric.
+        the new board, and the symmetries that map ``board`` to it: several if the position itself is symmetric.
     """
     size = int(board.meta[META_SIZE])
     points = on_board_points(size)
@@ -81,7 +81,7 @@ def canonical_board(board: Board) -> tuple[Board, list[int]]:
 
 @kernel
 def _set_up_cells(board, cells):
-    """Place stones on an empty board in policy order.
+    """Place stones on an empty board in policy order, then set the ko point.
 
     Args:
         cells: uint8[size * size]: colours; on the ko point the forbidden colour plus 2.

@@ -1,1 +1,1 @@
-"""Networks: one interface, the architectures, and the files they live in. Never sees a board."""
+"""Networks: their interface, the architectures and the network files. This package never sees a board."""

@@ -14,7 +14,7 @@ MASK_BITS = 20
 
 
 class UniformNetwork:
-    """Equal logits, value 0, score 0, ownership 0."""
+    """A fake network with constant outputs: equal logits, value 0, score 0, ownership 0."""
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25):
         self.spec = NetworkSpec("uniform", encoder, min_size, max_size, tuple(HEADS))
@@ -31,18 +31,18 @@ class SerialNetwork(UniformNetwork):
     """A simulated GPU: batches run one after another, each in constant time up to a batch size. Logits are equal,
     values a hash of the first plane.
 
-    A call during another one starts at that one's end by the clock, not when a thread wakes. So with a second batch
-    always queued the device is never idle, and ``idle_s`` stays 0.
+    A call during another call starts when that call ends by the clock, not when its thread wakes. So with a second
+    batch always queued the device is never idle, and ``idle_s`` stays 0.
     """
 
     def __init__(
         self, encoder: str, batch_s: float = 0.002, rows: int = 64,
         clock: Callable[[], float] = time.perf_counter, sleep: Callable[[float], None] = time.sleep,
     ):  # fmt: skip
-        """An idle device.
+        """Make an idle device.
 
         Args:
-            batch_s: seconds for a batch of up to ``rows`` positions; a larger one takes a multiple.
+            batch_s: seconds for a batch of up to ``rows`` positions; a larger batch takes a multiple of it.
             clock, sleep: replacements of the clock, for tests.
         """
         super().__init__(encoder)
@@ -73,7 +73,7 @@ class SerialNetwork(UniformNetwork):
 
 
 class HashNetwork(UniformNetwork):
-    """Pseudo-random outputs: a hash of the input in integer arithmetic, the same on every machine.
+    """A fake network with pseudo-random outputs: a hash of the input in integer arithmetic, the same on every machine.
 
     Any change of an input value changes every output; batch size and order change none. Outputs are not equivariant
     under the board's symmetries.

@@ -1,7 +1,7 @@
 """The network interface: heads, spec, and one call that evaluates a batch.
 
-Differences between formats (a missing pass logit, values for Black, win/loss/no-result) are removed behind this
-interface. :data:`HEADS` describes all heads; a missing head is None.
+Networks convert what differs between formats (a missing pass logit, values for Black, win/loss/no-result), so that
+callers see the same heads. :data:`HEADS` describes all heads; a missing head is None.
 """
 
 import copy
@@ -20,8 +20,8 @@ from engine.nets.notices import said_sizes
 
 T = TypeVar("T")
 PASS_GAP = 10.0
-"""Distance of the pass logit below the lowest point's, for a network without a pass output: the pass is the last
-choice, played if no other move is legal or a search finds all others worse."""
+"""How far below the lowest point's logit the pass logit is set for a network without a pass output: the pass is the
+last choice, played if no other move is legal or a search finds all others worse."""
 MIN_SIZE, MAX_SIZE = 2, 25
 """Smallest and largest board of the engine"""
 
@@ -50,7 +50,7 @@ NetArrays = Heads[np.ndarray]
 class RawHeads(NamedTuple):
     """The output of :meth:`Model.forward`, before activations; None = no such head.
 
-    First the fields of :class:`Heads`, from the view of the side to move, in the dtype of the forward pass.
+    The first four are those of :class:`Heads`, from the view of the side to move, in the dtype of the forward pass.
     """
 
     policy: Tensor | None = None
@@ -77,16 +77,16 @@ def _as_it_is(head: Tensor) -> Tensor:
 
 
 class Head(NamedTuple):
-    """The description of a head."""
+    """How a head is shaped, activated, and compared with a reference."""
 
     shape: Callable[[int], tuple[int, ...]]
     """shape of one position's output on a board of N x N"""
     activate: Callable[[Tensor], Tensor]
-    """from the raw head to the network's output"""
+    """converts the raw head to the network's output"""
     unit: str
     """name of the unit in which differences are reported"""
     in_unit: Callable[[Tensor], Tensor]
-    """from the network's output to that unit"""
+    """converts the network's output to ``unit``"""
     limit_32: float
     """largest accepted difference in float32, which GPUs may multiply with 11 significant bits"""
     limit_16: float
@@ -101,7 +101,7 @@ HEADS = {
     "score": Head(lambda n: (), _as_it_is, "score", _as_it_is, 0.05, 1.0),
     "ownership": Head(lambda n: (n, n), Tensor.tanh, "ownership", _as_it_is, 0.01, 0.1),
 }
-"""The fields of :class:`Heads`"""
+"""Descriptions of the fields of :class:`Heads`, in their order"""
 
 
 def activated(raw: RawHeads) -> NetOutput:
@@ -129,7 +129,7 @@ def board_size() -> Any:
 
 @dataclass(frozen=True)
 class Shape:
-    """Base of all shapes: numbers of input planes and of global values; and ``size`` if the board size is fixed.
+    """Base of all architectures' shapes: numbers of input planes and global values; ``size`` if boards have one size.
 
     Raises:
         ValueError: a value is not an integer or out of range; one line.
@@ -148,7 +148,7 @@ class Shape:
 
     @classmethod
     def read(cls, values: Any) -> Self:
-        """The shape of a file's header or of options.
+        """The shape that a file's header or options describe.
 
         Raises:
             ValueError: unknown or missing names, or wrong values; one line.
@@ -181,7 +181,7 @@ class Model(nn.Module):
     """Base of all architectures. Files store models, training changes them, and a :class:`Network` evaluates them."""
 
     prefers_float16 = False
-    """bfloat16's 8-bit mantissa is too coarse for it; its activations must fit float16"""
+    """whether CUDA uses float16, since bfloat16's 8 significant bits are too coarse; activations must fit float16"""
 
     def __init__(self, shape: Shape):
         super().__init__()
@@ -192,7 +192,7 @@ class Model(nn.Module):
         return self.heads_of(self.outputs(planes, globals_), planes, globals_)
 
     def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
-        """The outputs of the program (:meth:`write_program`), computed by torch; more of them in training mode.
+        """What the program (:meth:`write_program`) outputs, computed by torch; in training mode perhaps more.
 
         An architecture with its own :meth:`forward` needs neither this nor :meth:`heads_of`.
 
@@ -202,7 +202,7 @@ class Model(nn.Module):
         raise NotImplementedError
 
     def write_program(self, program: Program) -> None:
-        """Write the layers that a program supports, batch normalisation folded.
+        """Write the layers before :meth:`heads_of` to a program; the model's batch normalisation has been folded.
 
         Inputs are ``program.planes`` and ``program.globals``; the model chooses the names of its outputs.
 
@@ -221,7 +221,7 @@ class Model(nn.Module):
         raise NotImplementedError
 
     def globals_of_program(self, globals_: Tensor, size: int) -> Tensor:
-        """The program's global values [B, G] for boards of ``size`` x ``size``; by default the model's."""
+        """The program's global values [B, G] for boards of ``size`` x ``size``; by default the model's own."""
         return globals_
 
 
@@ -274,7 +274,7 @@ class NetworkSpec:
         """Refuse board sizes that the network does not play.
 
         Raises:
-            ValueError: one line.
+            ValueError: it does not play one of them; one line.
         """
         for size in sizes:
             if not self.plays(size):
@@ -287,8 +287,8 @@ class Network(Protocol):
     spec: NetworkSpec
     device: torch.device
     batches_requests: bool
-    """large batches cost little more than small ones, as on a GPU, so requests are merged; otherwise several callers
-    evaluate at once, each on its own core"""
+    """whether large batches cost little more than small ones, as on a GPU, so requests are merged; otherwise several
+    callers evaluate at once, each on its own core"""
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
         """Evaluate a batch.

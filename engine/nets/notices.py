@@ -5,7 +5,7 @@ from functools import cache
 
 
 def said_sizes(sizes: tuple[int, int]) -> str:
-    """Text for a smallest and a largest board size."""
+    """Text for a smallest and a largest board size: "7 to 19", or "19 alone" if they are equal."""
     return f"{sizes[0]} to {sizes[1]}" if sizes[0] < sizes[1] else f"{sizes[0]} alone"
 
 

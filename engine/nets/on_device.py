@@ -114,7 +114,7 @@ def choose_devices(device: str = "auto") -> list[torch.device]:
     ``auto`` is the first CUDA device, else Apple's GPU, else the CPU.
 
     Raises:
-        ValueError: a device is not available or named twice, or the CPU is named with a GPU, which would wait for it.
+        ValueError: a device is not available or named twice, or the CPU is named beside a GPU, which would wait for it.
     """
     if device == "auto" and torch.backends.mps.is_available() and not torch.cuda.is_available():
         device = "mps"
@@ -158,12 +158,12 @@ def load_network(
 def checked(
     model: Model, spec: NetworkSpec, device: torch.device, samples: Samples | None, reduced: bool | None = None
 ) -> TorchNetwork:
-    """The network in as few bits as it bears, by the fastest way that computes it correctly.
+    """The network on a device, in 16 bits if they are faster and precise enough; on the CPU if only that is correct.
 
     Args:
         model: on the CPU in float32.
-        samples: positions to compare on (:func:`load_network`); None = it is not compared.
-        reduced: as of :class:`engine.nets.compute.adapter.TorchNetwork`.
+        samples: positions to compare on (:func:`load_network`); None = no comparison.
+        reduced: as for :class:`engine.nets.compute.adapter.TorchNetwork`.
     """
     network = TorchNetwork(model, spec, device, reduced)
     if samples is None or network.is_plain:
@@ -175,7 +175,7 @@ def checked(
             return network
         say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
         network = TorchNetwork(model, spec, device, reduced=False)
-    # Errors in float32 show in every position: one is enough for each side of Winograd's tiles.
+    # Errors in float32 show in every position: one is enough for each Winograd tile size.
     compared = [largest] if not network.is_plain else []
     if network.is_compiled:
         compared += [torch_samples(samples, spec.encoder, size) for size in _of_other_tiles(spec)]
@@ -190,14 +190,13 @@ def checked(
 
 
 def torch_samples(samples: Samples, encoder: str, size: int) -> tuple[Tensor, Tensor]:
-    """Planes and globals as tensors."""
+    """Planes and globals of sample positions, as tensors."""
     planes, globals_ = samples(encoder, size)
     return torch.from_numpy(planes), torch.from_numpy(globals_)
 
 
 def _of_other_tiles(spec: NetworkSpec) -> list[int]:
-    """The largest board size with another side of Winograd's tiles than ``max_size``, in a list; empty if there is
-    none."""
+    """The largest board size with another Winograd tile size than ``max_size``, in a list; empty if there is none."""
     sizes = range(spec.max_size, spec.min_size - 1, -1)
     return [size for size in sizes if tile_side(size) != tile_side(spec.max_size)][:1]
 
@@ -209,7 +208,7 @@ def _excess(network: TorchNetwork, model: Model, planes: Tensor, globals_: Tenso
 
 
 SMALL = 9
-"""Board size that is compared besides the largest"""
+"""Board size on which outputs are compared, besides the largest"""
 
 
 class Check(NamedTuple):
@@ -218,7 +217,7 @@ class Check(NamedTuple):
     device: str
     dtype: str
     plays: bool
-    """the engine plays with this dtype on the device"""
+    """whether the engine plays with this dtype on the device"""
     errors: dict[str, float]
     """largest differences by unit: win rate, policy (probability), score (points), ownership (-1 to 1)"""
     limits: dict[str, float]

@@ -18,15 +18,15 @@ UNKNOWN = -1.0
 
 
 RawOutput = KataGoOutput[np.ndarray | None, float]
-"""A network's outputs for one position, from the view of the side to move; NaN = no such head. Networks that are not
-KataGo's have ``UNKNOWN`` as score_square and errors, and the lead as score"""
+"""A network's outputs for one position, from the view of the side to move; None or NaN = no such head. For networks
+that are not KataGo's, score_square, variance_time and the errors are ``UNKNOWN``, and the score is the lead."""
 
 
 class RawNetwork:
-    """A network's reference outputs. It reads the file again, which takes time and memory."""
+    """Computes a network's reference outputs from its own copy of the network, which takes time and memory."""
 
     def __init__(self, path: NetworkPath):
-        """Read a file, or AlphaGo's two.
+        """Read a network file, or the files of AlphaGo's policy network and value network.
 
         Raises:
             ValueError: as :func:`engine.nets.files.read.read_network`.
@@ -55,7 +55,7 @@ class RawNetwork:
 
 
 def _plain(found: NetOutput) -> RawOutput:
-    """The outputs of a network without a no-result head."""
+    """The outputs of a network that is not KataGo's, in the form of KataGo's."""
     nan = float("nan")
     value = nan if found.value is None else float(found.value)
     lead = nan if found.score is None else float(found.score)

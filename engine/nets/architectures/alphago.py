@@ -2,7 +2,7 @@
 
 Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods, "Neural
 network architecture". Layers have the paper's numbers. Convolutions are padded with zeros to the size of the board.
-Both networks have parameters for one board size: the policy's bias for each point, the value's fully connected layer.
+Both networks have parameters for one board size: a bias for each point (policy), a fully connected layer (value).
 
 Our decisions where the paper is silent: the value network has 15 layers (convolutions 1 to 12, the 1x1 convolution 13,
 the fully connected layer 14, the output), without an activation between layers 13 and 14, since a dead ReLU in the
@@ -22,7 +22,7 @@ from engine.nets.compute.program import RELU, Program
 from engine.nets.network import Model, RawHeads, Shape, board_size, dimension, draw_normal
 
 HIDDEN_LAYERS = 12
-"""Convolutions with ReLU: a 5x5 one, then 3x3 ones"""
+"""Number of convolutions with ReLU: the first is 5x5, the others are 3x3"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ValueShape(Shape):
 
 
 class _AlphaGo(Model):
-    """Layers 1 to 13 of both networks: hidden convolutions, and a 1x1 convolution to one filter."""
+    """Base of the two networks, their layers 1 to 13: hidden convolutions, and a 1x1 convolution to one filter."""
 
     def __init__(self, shape: PolicyShape | ValueShape, has_last_bias: bool):
         super().__init__(shape)
@@ -86,7 +86,7 @@ class AlphaGoPolicy(_AlphaGo):
         draw_normal(self.last.weight, "linear")
 
     def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """The policy, [B, N*N]."""
+        """The policy logits [B, N*N], with the bias of each point, as the only head."""
         return RawHeads(policy=outputs["points"].flatten(1) + self.point_bias)
 
 
@@ -103,5 +103,5 @@ class AlphaGoValue(_AlphaGo):
             nn.init.zeros_(layer.get_parameter("bias"))
 
     def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """The value, by the fully connected layers."""
+        """The value, computed by the fully connected layers, as the only head."""
         return RawHeads(value=self.out(F.relu(self.hidden(outputs["points"].flatten(1))))[:, 0])

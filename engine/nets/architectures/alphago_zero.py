@@ -51,13 +51,13 @@ class ConvNorm(nn.Module):
         draw_normal(self.conv.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, outputs, N, N] for x[B, inputs, N, N]; normalised by the batch in training, else by running
-        statistics."""
+        """[B, outputs, N, N] for x[B, inputs, N, N], normalised by the batch's statistics in training mode, else by
+        running statistics."""
         x = self.conv(x)
         return F.batch_norm(x, self.mean, self.variance, self.scale, self.shift, self.training, MOMENTUM, EPSILON)
 
     def folded(self) -> nn.Conv2d:
-        """One convolution with the same outputs in evaluation mode."""
+        """One convolution that computes what this layer computes in evaluation mode."""
         weight = self.conv.weight.detach()
         factor = self.scale.detach() / torch.sqrt(self.variance + EPSILON)
         conv = nn.Conv2d(weight.shape[1], weight.shape[0], weight.shape[2], padding=weight.shape[2] // 2)
@@ -85,14 +85,14 @@ class ZeroBlock(nn.Module):
         return F.relu(x + self.second(F.relu(self.first(x))))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block, normalisation folded; its outputs replace x."""
+        """Write this block, its normalisation folded, to a program; its outputs overwrite slot ``x``."""
         inner = program.convolution(_plain(self.first), x)
         program.convolution(_plain(self.second), inner, RELU, plus=x, after=RELU.activation, into=x)
         program.free(inner)
 
 
 class ZeroNet(Model):
-    """The parameters and the forward pass."""
+    """AlphaGo Zero's network: the parameters and the forward pass."""
 
     shape: ZeroShape
 
@@ -108,7 +108,7 @@ class ZeroNet(Model):
         self.value_out = nn.Linear(shape.value_hidden, 1)
 
     def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
-        """``policy`` and ``value`` [B, C, N, N] for planes[B, C, N, N]; ``globals_`` is not read."""
+        """``policy`` [B, 2, N, N] and ``value`` [B, 1, N, N] for planes[B, C, N, N]; ``globals_`` is not read."""
         x = F.relu(self.stem(planes))
         for block in self.blocks:
             x = block(x)
@@ -124,7 +124,7 @@ class ZeroNet(Model):
         program.output("value", program.convolution(_plain(self.value_local), x, after=relu))
 
     def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """Policy and value, by the fully connected layers."""
+        """Policy and value, computed by the fully connected layers."""
         hidden = F.relu(self.value_hidden(outputs["value"].flatten(1)))
         return RawHeads(self.policy_out(outputs["policy"].flatten(1)), self.value_out(hidden)[:, 0])
 
@@ -136,7 +136,7 @@ def _plain(layer: nn.Module) -> nn.Conv2d:
 
 
 class ElfNet(ZeroNet):
-    """A :class:`ZeroNet` with Black's value in its weights, as ELF OpenGo's; outputs are the side to move's."""
+    """A :class:`ZeroNet` whose layers compute Black's value, as ELF OpenGo's; the output is the side to move's."""
 
     def __init__(self, shape: ZeroShape):
         if shape.planes <= BLACK_TO_MOVE:

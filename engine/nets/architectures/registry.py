@@ -14,22 +14,22 @@ from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.network import HEADS, MAX_SIZE, MIN_SIZE, Model, NetworkSpec, Shape
 
 MAX_PARAMETERS = 1 << 28
-"""1 GiB as float32, several times the largest published Go network"""
+"""Maximum number of parameters: 1 GiB as float32, several times the largest published Go network"""
 ANY_SIZE = (7, 19)
 """Default smallest and largest board of a network whose shape does not fix the board size"""
 
 
 class Architecture(NamedTuple):
-    """One entry of the registry."""
+    """One entry of the registry: an architecture's shape and model classes, default encoder and heads."""
 
     shape: type[Shape]
     module: type[Model]
     encoder: str
-    """the default encoder; shapes with other planes use another"""
+    """the default encoder; a shape with another number of planes needs another encoder"""
     heads: tuple[str, ...]
-    """fields of :class:`engine.nets.network.Heads` that are not None, in its order"""
+    """fields of :class:`engine.nets.network.Heads` that are not None, in their order"""
     trained_by: str = ""
-    """the command of ``keima train`` that offers it; empty = none, its files come from other programs"""
+    """the command of ``keima train`` that trains such networks; empty = none, files come from other programs"""
 
 
 ARCHITECTURES = {
@@ -45,7 +45,7 @@ def architecture_of(model: Model) -> str:
     """The name under which a model's class is registered.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the class is not registered.
     """
     for name, architecture in ARCHITECTURES.items():
         if type(model) is architecture.module:
@@ -54,7 +54,7 @@ def architecture_of(model: Model) -> str:
 
 
 def new_model(architecture: str, shape: dict[str, Any], device: str = "cpu") -> Model:
-    """A network of random weights.
+    """A network with random weights.
 
     Args:
         shape: fields of the architecture's shape; those with a default may be omitted.
@@ -81,9 +81,9 @@ def new_spec(model: Model, name: str, encoder: str | None = None, sizes: tuple[i
 
     Args:
         encoder: None = the architecture's default.
-        sizes: smallest and largest board; None = the shape's, else ``ANY_SIZE``.
+        sizes: smallest and largest board; None = the size that the shape fixes, else ``ANY_SIZE``.
     Raises:
-        ValueError: invalid sizes, or not the shape's; one line.
+        ValueError: invalid sizes, or other sizes than the shape fixes; one line.
     """
     entry = _entry(architecture_of(model))
     fixed = getattr(model.shape, "size", None)
@@ -96,7 +96,7 @@ def new_spec(model: Model, name: str, encoder: str | None = None, sizes: tuple[i
 
 
 def _entry(architecture: Any) -> Architecture:
-    """The registry's entry.
+    """The registry's entry for an architecture's name.
 
     Raises:
         ValueError: unknown name; one line that lists the names.

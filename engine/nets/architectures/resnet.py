@@ -21,7 +21,7 @@ from engine.nets.compute.program import RELU, Program, Slot, pooled
 from engine.nets.network import Model, RawHeads, Shape, dimension, draw_normal
 
 SCORE_SCALE = 20.0
-"""Points per unit of the raw score output, which scales it to a trainable range"""
+"""Points per unit of the raw score output, which keeps that output in a trainable range"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ResNetShape(Shape):
 
 
 class Block(nn.Module):
-    """Pre-activation residual block; with pooling, part of the first convolution becomes a bias for the whole board."""
+    """Pre-activation residual block; with pooling, a third convolution is pooled to a bias of the first convolution."""
 
     def __init__(self, channels: int, pool_channels: int = 0):
         super().__init__()
@@ -61,7 +61,7 @@ class Block(nn.Module):
         return x + self.second(F.relu(inner))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs replace x."""
+        """Write this block to a program; its outputs overwrite slot ``x``."""
         bias = None
         if self.pool is not None and self.pool_bias is not None:
             pool = program.convolution(self.pool, x, RELU, after=RELU.activation)
@@ -74,7 +74,7 @@ class Block(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """Nested bottleneck: two residual blocks of fewer channels, the first perhaps with pooling, between 1x1 layers."""
+    """Nested bottleneck: two residual blocks of fewer channels between 1x1 convolutions; the first block may pool."""
 
     def __init__(self, channels: int, inner: int, pool_channels: int = 0):
         super().__init__()
@@ -90,7 +90,7 @@ class Bottleneck(nn.Module):
         return x + self.widen(F.relu(self.blocks(self.narrow(F.relu(x)))))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs replace x."""
+        """Write this block to a program; its outputs overwrite slot ``x``."""
         inner = program.convolution(self.narrow, x, RELU)
         for block in self.blocks:
             cast(Block, block).write(program, inner)
@@ -99,7 +99,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(Model):
-    """The parameters and the forward pass."""
+    """Keima's residual network: the parameters and the forward pass."""
 
     shape: ResNetShape
 
@@ -130,7 +130,7 @@ class ResNet(Model):
                 weight.zero_()
 
     def _global_layers(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The layers that read global values: bias[K] and weight[K, globals] of each."""
+        """Of each layer that reads global values, bias[K] and the weights of the global values, [K, globals]."""
         for layer in (self.stem_globals, self.value_hidden):
             yield layer.bias, layer.weight[:, layer.in_features - self.shape.globals :]
 
@@ -140,14 +140,14 @@ class ResNet(Model):
 
     @torch.no_grad()
     def fold_globals(self, values: Mapping[int, float]) -> None:
-        """Fold fixed global values, by index, into the biases; outputs no longer depend on these inputs."""
+        """Fold fixed global values, by index, into the biases, so that outputs do not depend on these inputs."""
         for bias, weight in self._global_layers():
             for number, value in values.items():
                 bias += value * weight[:, number]
                 weight[:, number] = 0.0
 
     def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
-        """See :meth:`engine.nets.network.Model.outputs`; in training mode with the reply's."""
+        """See :meth:`engine.nets.network.Model.outputs`; in training mode also ``reply`` and ``reply_pass``."""
         x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
         for block in self.blocks:
             x = block(x)

@@ -15,7 +15,7 @@ from engine.nets.compute.winograd import tile_side
 from engine.nets.network import Model, NetOutput, NetworkSpec, RawHeads, activated
 
 COUNTED_ON = 9
-"""Board size at which a program's global values are counted; their number does not depend on it"""
+"""Board size on which a program's global values are counted; every board size gives the same number"""
 _BUILDING = threading.Lock()
 """Held while a network is traced or compiled: tracing changes the process's warning filters, and threads that need the
 same function should make it once."""
@@ -24,21 +24,22 @@ same function should make it once."""
 class TorchNetwork:
     """A trained model of any architecture behind the Network interface, frozen for one device.
 
-    Batch normalisation is folded. On CUDA it runs in 16 bits (about twice as fast; win rates change by less than 0.01);
-    outputs are always float32. CPUs run it in float32 as a program (:mod:`engine.nets.compute.program`) if its layers
-    are supported, which is nearly always faster than torch in 16 bits, except with a matrix unit (AMX). Other models
-    are traced and frozen by torch, once for each board size, in 16 bits if the CPU has instructions for them.
+    Batch normalisation is folded. CUDA runs the network in 16 bits (about twice as fast; win rates change by less than
+    0.01); outputs are always float32. CPUs run the network in float32 as a program
+    (:mod:`engine.nets.compute.program`) if its layers are supported, which is nearly always faster than torch in 16
+    bits, except on CPUs with a matrix unit (AMX). Other models are traced and frozen by torch, once for each board
+    size, in 16 bits if the CPU has instructions for them.
     """
 
     def __init__(self, model: Model, spec: NetworkSpec, device: torch.device, reduced: bool | None = None,
                  compiled: bool = True):  # fmt: skip
-        """Copy the model; the model itself is not changed.
+        """Copy the model onto the device; the given model is not changed.
 
         Args:
             model: on the CPU in float32.
             reduced: 16 bits (:func:`engine.nets.compute.precision.reduced_dtype`); None = if they are faster on the
                 device.
-            compiled: run as a program, if that is faster than torch.
+            compiled: whether CPUs may run it as a program; False = torch alone.
         """
         self.spec, self.device, self.batches_requests, self.shape = spec, device, device.type != "cpu", model.shape
         present = _PresentHeads(model)
@@ -51,9 +52,9 @@ class TorchNetwork:
         self._model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         is_exact = device.type == "cpu" and self.dtype == torch.float32
         self.is_compiled = is_exact and can_write
-        """whether it runs as programs"""
+        """whether the network runs as programs"""
         self.is_plain = is_exact and not self.is_compiled
-        """whether it computes exactly as :func:`exact_output`"""
+        """whether the network computes exactly as :func:`exact_output`"""
         self._ready: dict[int, Callable[[Tensor, Tensor], RawHeads]] = {}
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
@@ -63,7 +64,7 @@ class TorchNetwork:
             return activated(self._for_size(planes.shape[2])(planes, globals_))
 
     def _check(self, planes: Tensor, globals_: Tensor) -> None:
-        """Refuse inputs of another encoder and unplayed board sizes."""
+        """Refuse inputs of another encoder, and board sizes that the network does not play."""
         spec, shape, given = self.spec, self.shape, tuple(planes.shape)
         if len(given) != 4 or given[1] != shape.planes or given[2] != given[3]:
             raise ValueError(f"{spec.name} takes {shape.planes} planes ({spec.encoder}) as [B, C, N, N], not {given}")
@@ -76,7 +77,7 @@ class TorchNetwork:
 
     def _for_size(self, size: int) -> Callable[[Tensor, Tensor], RawHeads]:
         """The forward pass for one board size, made when it is first needed; a program serves all board sizes with the
-        same side of tiles, a GPU's forward pass all sizes."""
+        same Winograd tile size, a GPU's forward pass all board sizes."""
         key = tile_side(size) if self.is_compiled else size if self.device.type == "cpu" else 0
         if key not in self._ready:
             with _BUILDING:
@@ -85,7 +86,7 @@ class TorchNetwork:
         return self._ready[key]
 
     def _by_program(self, side: int) -> Callable[[Tensor, Tensor], RawHeads]:
-        """The forward pass as a program for one side of Winograd's tiles."""
+        """The forward pass as a program, for boards with Winograd tile size ``side``."""
         model, compiled = self._model.model, _program(self._model.model, side).compiled()
 
         def call(planes: Tensor, globals_: Tensor) -> RawHeads:
@@ -95,7 +96,7 @@ class TorchNetwork:
         return call
 
     def _by_torch(self, size: int) -> Callable[[Tensor, Tensor], RawHeads]:
-        """The forward pass by torch, traced and frozen for one board size; 0 = any, not traced."""
+        """The forward pass by torch, traced and frozen for one board size; ``size`` 0 = any size, not traced."""
         model: nn.Module = self._model
         if size:
             planes = torch.zeros(2, self.shape.planes, size, size, dtype=self.dtype)
@@ -113,10 +114,10 @@ class TorchNetwork:
 
 
 def _program(model: Model, side: int) -> Program:
-    """A model's program for one side of Winograd's tiles.
+    """A model's program for boards with Winograd tile size ``side``.
 
     Raises:
-        Unwritable: it has unsupported layers.
+        Unwritable: the model has layers that programs do not support.
     """
     globals_ = model.globals_of_program(torch.zeros(1, model.shape.globals), COUNTED_ON)
     program = Program(model.shape.planes, globals_.shape[1], side)

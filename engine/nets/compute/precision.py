@@ -1,7 +1,8 @@
 """16-bit dtypes for inference and training, and the accepted differences of outputs.
 
-bfloat16 has the range of float32 and 8 significant bits; float16, for older GPUs, 11 bits and a smaller range. A
-network whose outputs differ too much is detected on some positions when it is loaded.
+bfloat16 has the range of float32 and 8 significant bits; float16, for older GPUs, 11 bits and a smaller range.
+When a network is loaded, its outputs in 16 bits are compared with those in float32 on some positions, which detects
+networks that differ too much.
 """
 
 from math import isfinite
@@ -49,13 +50,13 @@ def training_format(device: torch.device) -> torch.memory_format:
 
     cuDNN and oneDNN in bfloat16 are faster with channels last (a 6x96 network on two cores 1,035 positions/s against
     858), oneDNN in float32 on processors without bfloat16 with contiguous arrays (252 against 197). With one thread
-    these use :mod:`engine.nets.compute.winograd_learning`.
+    such processors use :mod:`engine.nets.compute.winograd_learning`.
     """
     return torch.channels_last if learns_in_bfloat16(device) else torch.contiguous_format
 
 
 def in_units(output: NetOutput) -> dict[str, Tensor]:
-    """The existing heads in the units of :data:`engine.nets.network.HEADS`, by unit.
+    """The heads that are not None, in the units of :data:`engine.nets.network.HEADS`, by unit.
 
     Returns:
         dict: ``policy`` [B, N*N+1], probabilities; ``win rate`` [B], 0 to 1; ``score`` [B], points; ``ownership``
@@ -69,7 +70,7 @@ def differences(exact: NetOutput, rough: NetOutput) -> dict[str, float]:
     """Largest difference of each head, in the units of :func:`in_units`; NaN counts as infinite.
 
     Args:
-        exact: outputs for some positions; ``rough`` for the same, with the same heads.
+        exact, rough: outputs with the same heads for the same positions.
     """
     other = in_units(rough)
     return {

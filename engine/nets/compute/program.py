@@ -1,10 +1,10 @@
-"""A network's forward pass as a program of lines, run by one kernel: for CPUs in float32.
+"""A network's forward pass as a program, a list of lines run by one kernel: for CPUs in float32.
 
 torch has an overhead of some 20 us for each of a hundred operations, on a small board more than the convolutions of a
-6x96 network take, and it needs the interpreter's lock between them. A :class:`Program` is written once for a network,
-layer by layer (:meth:`engine.nets.network.Model.write_program`), compiled (:class:`CompiledNetwork`) and then run by
-one kernel (:func:`run_program`) without torch or Python. 3x3 convolutions use Winograd's filtering
-(:mod:`engine.nets.compute.winograd`); all other layers are matrix products. Global pooling gives three numbers a
+6x96 network take, and needs the interpreter's lock between operations. A :class:`Program` is written once for a
+network, layer by layer (:meth:`engine.nets.network.Model.write_program`), compiled (:class:`CompiledNetwork`) and then
+run by one kernel (:func:`run_program`) without torch or Python. 3x3 convolutions use Winograd's filtering
+(:mod:`engine.nets.compute.winograd`); all other layers are matrix products. Global pooling gives three numbers for each
 channel (:func:`pooled`), one of them the mean scaled by board size (Wu, "Accelerating Self-Play Learning in Go", 2019,
 section 3.3).
 
@@ -40,16 +40,16 @@ from engine.system.jit import kernel
 CENTRE_SIZE = 14.0
 """Board size at which the size-scaled mean is zero, the middle of 9 and 19."""
 SIZE_UNIT = 10.0
-"""Difference in board size for a difference of 1 in the scale"""
+"""Difference in board size that changes the scale of the size-scaled mean by 1"""
 MEAN_SQUARE = 0.1
-"""Subtracted from the square of the scale before it scales the mean"""
+"""Subtracted from the square of the scale in the third number of :func:`pooled_by_size`"""
 
 
 def board_scale(x: Tensor) -> float:
     """The scale of the size-scaled mean of x[B, C, N, N].
 
-    It is a Python number, also in traces, which are made for one size each: as tensors, subtraction and division took
-    longer than the mean of a 9x9 board.
+    It is a Python number, also in traces, each of which is made for one board size: on tensors, the subtraction and the
+    division took longer than the mean of a 9x9 board.
     """
     return (int(x.shape[2]) - CENTRE_SIZE) / SIZE_UNIT
 
@@ -57,8 +57,8 @@ def board_scale(x: Tensor) -> float:
 def pooled(x: Tensor) -> Tensor:
     """[B, 3C] of x[B, C, N, N] in the dtype of x: mean, mean scaled by board size, maximum.
 
-    CPUs compute the maximum of 16-bit numbers one by one, of float32 sixteen at a time: 4 us instead of 20 for three
-    9x9 boards of 32 channels.
+    On CPUs it computes in float32, since CPUs compute the maximum of 16-bit numbers one by one, of float32 sixteen at a
+    time: 4 us instead of 20 for three 9x9 boards of 32 channels.
     """
     wide = x.float() if x.device.type == "cpu" else x
     mean = wide.mean(dim=(2, 3))
@@ -66,19 +66,19 @@ def pooled(x: Tensor) -> Tensor:
 
 
 def pooled_by_size(x: Tensor) -> Tensor:
-    """float32[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, mean scaled by its square."""
+    """float32[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, mean scaled by the square of that."""
     mean, scale = x.mean(dim=(2, 3), dtype=torch.float32), board_scale(x)
     return torch.cat([mean, mean * scale, mean * (scale * scale - MEAN_SQUARE)], dim=1)
 
 
 CONVOLUTION, PRODUCT, COLUMNS, POOL, NORM = range(5)
-"""Kinds of lines"""
+"""Kinds of lines of a program"""
 IDENTITY, RECTIFIED, MISH, SILU = range(4)
-"""Activations"""
+"""Codes of activations in lines of a program"""
 WITH_MAXIMUM, BY_SIZE = range(2)
 """Kinds of pooling: :func:`pooled` and :func:`pooled_by_size`"""
 PLANES, GLOBALS = range(2)
-"""The slots of the inputs, the first of every program"""
+"""Numbers of the slots of the inputs, the first two slots of every program"""
 FIELDS = (
     "kind",
     # Slots by number, -1 = none: inputs; outputs; an addend of the outputs, which may be their own slot; a vector added
@@ -99,7 +99,7 @@ LINE = np.dtype([(name, np.int64) for name in FIELDS])
 
 @kernel
 def _load(planes, globals_, boards, vectors):
-    """Copy planes[B, C, N*N] and globals_[B, G] into their slots."""
+    """Copy planes[B, C, N*N] and globals_[B, G] into their slots, padded with zeros."""
     count, channels, points = planes.shape
     pitch, global_pitch = padded(channels), padded(globals_.shape[1])
     for b in range(count):
@@ -129,11 +129,11 @@ def _activate(numbers, activation):
 
 @kernel
 def _finish(target, rows, pitch, bias, each, plus, adds, activation):
-    """Add bias and ``plus`` to float32[B * rows, pitch] and apply the activation.
+    """Add bias and, if ``adds``, ``plus`` to float32[B * rows, pitch], and apply the activation.
 
     Args:
-        rows: rows of a board, N*N or 1.
-        bias: float32[pitch], or with ``each`` float32[B, pitch].
+        rows: number of rows of a board, N*N (points) or 1 (a vector).
+        bias: float32[pitch], or, if ``each``, float32[B, pitch].
     """
     for row in range(len(target) // pitch):
         line = target[row * pitch : (row + 1) * pitch]
@@ -171,7 +171,7 @@ def _columns(board, size, pitch, line, columns):
 
 @kernel
 def _pool(board, size, pitch, pooling, vector):
-    """Pool a board to [3, pitch]: mean, mean scaled by board size, and maximum or second scaled mean."""
+    """Pool a board to [3, pitch]: mean, mean scaled by board size, and the maximum or a second scaled mean."""
     mean, scaled, third = vector[:pitch], vector[pitch : 2 * pitch], vector[2 * pitch : 3 * pitch]
     for i in range(pitch):
         mean[i] = 0
@@ -210,7 +210,7 @@ def run_program(program, numbers, places, planes, globals_, size, side, group, m
         numbers: float32[:], all constants.
         places: int64[slots], offset of each slot in the memory.
         planes: float32[B, C, N*N]; ``globals_`` float32[B, G], G may be 0; ``size`` is N.
-        side, group: side of Winograd's tiles, and boards multiplied at a time.
+        side, group: Winograd tile size m, and number of boards multiplied at a time.
         memory: float32[:], all slots; ``points``, ``products`` and ``sheet`` are working memory of convolutions.
     """
     count = len(planes)
@@ -261,21 +261,21 @@ def run_program(program, numbers, places, planes, globals_, size, side, group, m
 
 
 MOST_BOARDS = 64
-"""Most boards that one run of a program computes, which bounds its memory"""
+"""Maximum number of boards that one run of a program computes, which bounds its memory"""
 
 
 class Slot(NamedTuple):
-    """Memory for channels of every board: of each point, or (a vector) of the whole board."""
+    """Memory for channels of every board: channels of each point, or (a vector) of the whole board."""
 
     number: int
     is_vector: bool
     channels: int
     parts: int = 1
-    """multiple of the channels, each part padded"""
+    """the slot holds this many times the channels, each part padded separately"""
 
     @property
     def pitch(self) -> int:
-        """Stride from one point, or vector, to the next."""
+        """Stride from one point, or vector, to the next, in float32."""
         return self.parts * int(padded(self.channels))
 
 
@@ -283,10 +283,10 @@ class Constant(NamedTuple):
     """A constant array of a layer, in the layout of the kernel."""
 
     start: int
-    """offset among all constants"""
+    """offset in the array of all constants"""
     length: int
     make: Callable[[], Tensor]
-    """computes it"""
+    """computes the array"""
 
 
 class CompiledNetwork:
@@ -297,7 +297,7 @@ class CompiledNetwork:
         """Compute the constants.
 
         Args:
-            side: m of Winograd's filtering.
+            side: Winograd tile size m.
             lines: :data:`LINE`\\ [lines].
             slots: all slots, by number.
             outputs: slots that :meth:`run` returns, by name.
@@ -334,7 +334,7 @@ class CompiledNetwork:
         return {name: torch.cat([part[name] for part in found]) for name in self._outputs}
 
     def _run(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
-        """:meth:`run` in this thread."""
+        """As :meth:`run`, in the calling thread and in one piece."""
         count, channels, size = planes.shape[:3]
         tiles = int(tiles_a_line(size, self._side))
         group = max(1, min(count, group_of(tiles)))
@@ -370,7 +370,7 @@ class CompiledNetwork:
 
 @functools.cache
 def _threads(count: int) -> ThreadPoolExecutor:
-    """A thread pool for callers with more than one torch thread."""
+    """The process's pool of ``count`` threads, among which programs divide the boards of a batch."""
     return ThreadPoolExecutor(count, "program")
 
 
@@ -398,7 +398,7 @@ class Unwritable(Exception):
 
 
 class Program:
-    """Builder of a network's program, for one side of Winograd's tiles.
+    """Builder of a network's program, for one Winograd tile size.
 
     Methods that write lines take slots of inputs and return the slot of the output. Assertions check that channels fit.
     """
@@ -408,7 +408,7 @@ class Program:
 
         Args:
             planes, globals_: the numbers of input planes and of global values.
-            side: m of Winograd's filtering (:func:`engine.nets.compute.winograd.tile_side` of the boards).
+            side: Winograd tile size m (:func:`engine.nets.compute.winograd.tile_side` of the boards).
         """
         self._side = side
         self._slots: list[Slot] = []
@@ -427,11 +427,11 @@ class Program:
         Args:
             before: transformation of the inputs.
             bias: a vector added at every point, besides the layer's own bias.
-            plus: points added to the outputs; may be the slot of ``into``.
+            plus: slot of points that are added to the outputs; may be ``into``.
             after: an activation of the outputs.
             into: slot of the outputs; None = a new slot.
         Raises:
-            Unwritable: programs do not support its stride, groups or padding.
+            Unwritable: programs do not support the layer's stride, groups or padding.
         """
         (height, width), (step_y, step_x) = layer.kernel_size, layer.dilation
         assert layer.in_channels == source.channels, (layer, source)
@@ -472,7 +472,7 @@ class Program:
 
     def product(self, weight: Tensor, shift: Tensor | None, source: Slot, plus: Slot | None = None,
                 after: nn.Module = AS_IS) -> Slot:  # fmt: skip
-        """A vector: the activation of weight[K, C] times the source, plus shift[K], plus ``plus``."""
+        """The vector after(weight[K, C] x source + shift[K] + plus)."""
         return self._product(source, weight.detach(), shift, None, plus, after, None)
 
     def pool(self, source: Slot, by_size: bool = False) -> Slot:
@@ -482,13 +482,13 @@ class Program:
         return target
 
     def norm(self, source: Slot, before: Before) -> Slot:
-        """Normalised points, or a normalised vector."""
+        """A new slot with the transformed source: ``before`` applied at every point, or to the vector."""
         target = self._new(source.channels, source.is_vector)
         self._line(NORM, source, target, after=before.activation, scale=self._scale(before, source))
         return target
 
     def before_several(self, source: Slot, before: Before) -> tuple[Slot, Before | None]:
-        """Source and transformation for several 3x3 convolutions of one source: a slow transformation is done once."""
+        """Source and transformation for several 3x3 convolutions of one source, to apply a slow transformation once."""
         return (source, before) if _is_quick(before) else (self.norm(source, before), None)
 
     def free(self, *slots: Slot | None) -> None:
@@ -508,7 +508,7 @@ class Program:
         return CompiledNetwork(self._side, lines, self._constants, self._slots, self._outputs)
 
     def _new(self, channels: int, is_vector: bool, parts: int = 1) -> Slot:
-        """A slot; a free one of the same kind is reused."""
+        """A slot: a free one of the same kind if there is one, else a new one."""
         for slot in self._free:
             if slot[1:] == (is_vector, channels, parts):
                 self._free.remove(slot)
@@ -518,7 +518,7 @@ class Program:
 
     def _product(self, source: Slot, matrix: Tensor, shift: Tensor | None, bias: Slot | None, plus: Slot | None,
                  after: nn.Module, into: Slot | None) -> Slot:  # fmt: skip
-        """Outputs of a matrix[K, parts * C] for every point, or for the board."""
+        """The product of a matrix[K, parts * C] and the source at every point, or of the matrix and the vector."""
         into = into or self._new(len(matrix), source.is_vector)
         assert matrix.shape[1] == source.parts * source.channels, (matrix.shape, source)
         # Without an addend the product is written directly, so it must not overwrite its source.
@@ -551,17 +551,17 @@ class Program:
         self._lines.append(tuple(fields.get(name, 0) for name in FIELDS))
 
     def _constant(self, count: int, make: Callable[[], Tensor]) -> int:
-        """Offset of a new constant of ``count`` numbers, which is computed at the end."""
+        """Offset of a new constant of ``count`` numbers, which ``make`` computes when the program is compiled."""
         last = self._constants[-1] if self._constants else Constant(0, 0, make)
         self._constants.append(Constant(last.start + last.length, count, make))
         return self._constants[-1].start
 
     def _bias(self, values: Tensor | None, target: Slot) -> int:
-        """Offset of a layer's bias."""
+        """Offset of a new constant: a layer's bias, or zeros if it is None."""
         return self._constant(target.pitch, lambda: _filled(values, target.channels, target.pitch, 0.0))
 
     def _scale(self, before: Before | None, source: Slot) -> int:
-        """Offset of scale and shift."""
+        """Offset of a new constant: scale and shift of a layer's inputs, [2, pitch]; ones and zeros if None."""
         scale, shift = (None, None) if before is None else (before.scale, before.shift)
         return self._constant(
             2 * source.pitch,
@@ -572,15 +572,15 @@ class Program:
 
 
 def _is_quick(before: Before) -> bool:
-    """Whether the kernel of 3x3 convolutions includes this transformation."""
+    """Whether the kernel of 3x3 convolutions can apply this transformation to its inputs."""
     return isinstance(before.activation, nn.Identity | nn.ReLU)
 
 
 def _code(activation: nn.Module) -> int:
-    """The code of an activation.
+    """The code of an activation in lines of a program.
 
     Raises:
-        Unwritable: programs do not support it.
+        Unwritable: programs do not support the activation.
     """
     if type(activation) not in ACTIVATIONS:
         raise Unwritable(f"{activation}")
@@ -588,7 +588,7 @@ def _code(activation: nn.Module) -> int:
 
 
 def _filled(values: Tensor | None, channels: int, pitch: int, default: float) -> Tensor:
-    """float32[pitch]: values[channels] in any shape, padded with zeros; None = the default for all channels."""
+    """float32[pitch]: values[channels] in any shape, padded with zeros; ``default`` for all channels if None."""
     filled = torch.zeros(pitch)
     filled[:channels] = default if values is None else values.detach().reshape(-1)
     return filled

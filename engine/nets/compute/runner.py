@@ -25,14 +25,14 @@ from engine.nets.notices import say_once
 from engine.system import one_line
 
 ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-"""Numbers of rows for which graphs are captured"""
+"""Batch sizes, in positions, for which CUDA graphs are captured: the numbers of rows of their fixed memory"""
 _CAPTURING = threading.Lock()
 """Held while a graph is captured. Kernels of other threads may run meanwhile (``thread_local``), but a synchronisation
 of the whole device would end the capture."""
 
 
 def rows_for(count: int) -> int:
-    """Rows of the smallest graph that holds ``count`` positions; ``count`` itself where none does."""
+    """Rows of the smallest graph that holds ``count`` positions; ``count`` itself if none does."""
     return count if count > ROWS[-1] else ROWS[bisect_left(ROWS, count)]
 
 
@@ -43,7 +43,7 @@ def release_memory() -> None:
 
 
 def fill(target: Tensor, parts: Sequence[Tensor]) -> None:
-    """Copy parts [B_i, ...] one after another into the first rows of a tensor [R, ...]; the other rows stay."""
+    """Copy parts [B_i, ...] one after another into the first rows of a tensor [R, ...]; other rows do not change."""
     start = 0
     for part in parts:
         target[start : start + len(part)].copy_(part, non_blocking=True)
@@ -56,13 +56,13 @@ class _Plan(NamedTuple):
     planes: Tensor
     globals: Tensor
     call: Callable[[], NetOutput]
-    """replays the graph, or calls the network where graphs do not work; outputs on the GPU"""
+    """replays the graph, or calls the network if there is no graph; outputs on the GPU"""
     staged: NetOutput
-    """pinned memory that outputs are copied to"""
+    """pinned memory to which outputs are copied"""
 
 
 class CudaRunner:
-    """See :class:`engine.nets.compute.runner.Runner` and the module's text."""
+    """The :class:`Runner` for CUDA, with a stream and CUDA graphs of its own, as the module's text describes."""
 
     def __init__(self, network: Network, use_graphs: bool = True):
         """Make a stream; :meth:`prepare`, or the first batch of a size, allocates memory and captures graphs.
@@ -137,7 +137,7 @@ class CudaRunner:
         return _Plan(planes, globals_, call, staged)
 
     def _captured(self, call: Callable[[], NetOutput]) -> Callable[[], NetOutput]:
-        """The call as a graph; the call itself if it cannot be captured, with a notice."""
+        """A function that replays the call as a CUDA graph; the call itself, after a notice, if capturing fails."""
         graph = torch.cuda.CUDAGraph()
         try:
             with (
@@ -169,7 +169,7 @@ _MPS_LOCK = threading.Lock()
 
 
 class Runner(Protocol):
-    """Calls a network for one thread."""
+    """Evaluates batches with a network, for one thread."""
 
     def run(self, planes: Sequence[Tensor], globals_: Sequence[Tensor]) -> NetOutput:
         """Evaluate the positions of several callers as one batch.
@@ -187,7 +187,7 @@ class Runner(Protocol):
         ...
 
     def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
-        """Prepare for batches of up to ``most`` positions, so that no later call has to.
+        """Allocate memory and compile for batches of up to ``most`` positions, so that no later :meth:`run` has to.
 
         Args:
             size, planes, globals_: N, C and G of the batches.
@@ -200,20 +200,20 @@ class Runner(Protocol):
 
 
 class PlainRunner:
-    """For the CPU, for Apple's GPU and for fakes."""
+    """The :class:`Runner` for the CPU, for Apple's GPU and for fake networks."""
 
     def __init__(self, network: Network):
         self._network = network
         self._lock: AbstractContextManager[Any] = _MPS_LOCK if network.device.type == "mps" else nullcontext()
 
     def run(self, planes: Sequence[Tensor], globals_: Sequence[Tensor]) -> NetOutput:
-        """See :class:`Runner`."""
+        """See :meth:`Runner.run`."""
         with self._lock:
             inputs = (_joined(parts).to(self._network.device) for parts in (planes, globals_))
             return self._network.evaluate(*inputs).each(Tensor.cpu)
 
     def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
-        """See :class:`Runner`: the first call for a board size traces the network or compiles its program."""
+        """See :meth:`Runner.prepare`: the first call for a board size traces the network or compiles its program."""
         self.run([torch.zeros(1, planes, size, size)], [torch.zeros(1, globals_)])
         return most
 

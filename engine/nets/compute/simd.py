@@ -21,16 +21,16 @@ from numba.extending import intrinsic as numba_intrinsic
 # Numba makes its configuration's names when it is imported: type checkers do not see them.
 _ASKED_FOR = getattr(config, "CPU_FEATURES")  # noqa: B009
 FEATURES = codegen.get_host_cpu_features() if _ASKED_FOR is None else _ASKED_FOR
-"""Processor features that Numba compiles for, as in the keys of compiled kernels"""
+"""Processor features that Numba compiles for, the same string as in the cache keys of compiled kernels"""
 WIDTH = 16 if "+avx512f" in FEATURES.split(",") else 8
-"""float32 numbers of a vector: a register of AVX-512, or of AVX2; two of NEON"""
+"""Number of float32 in a vector: a register of AVX-512, or of AVX2; two of NEON"""
 WIDEST_PANEL = 3 * WIDTH
-"""Most outputs accumulated at a time"""
+"""Maximum number of outputs that a matrix product accumulates at a time"""
 MOST_ROWS = 9 if WIDTH == 16 else 4
-"""Most rows multiplied at a time: with three vectors each they fill AVX-512's 32 registers, or AVX2's 16, and each sum
-is updated again only after the four cycles of an addition"""
+"""Maximum number of rows multiplied at a time: with three vectors each, these rows fill AVX-512's 32 registers, or
+AVX2's 16, and each sum is updated again only after the four cycles of an addition"""
 LN2_HIGH, TERMS = 0.693359375, 7
-"""The first bits of ln 2; terms of the exponential's series"""
+"""ln 2 rounded to few bits, so that its multiples are exact; degree of the exponential's Taylor polynomial"""
 LEAST, MOST = -87.0, 20.0
 """Below LEAST exp(x) is not a normal float32; above MOST activations equal x."""
 _INT, _INDEX = ir.IntType(64), types.intp
@@ -62,7 +62,7 @@ def _load(builder: Any, place: Any) -> Any:
 
 
 def _data(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> list[Any]:
-    """The arguments, arrays as pointers to their first element."""
+    """An intrinsic's arguments, with each array replaced by a pointer to its first element."""
     return [
         context.make_array(of)(context, builder, value).data if isinstance(of, types.Array) else value
         for of, value in zip(signature.args, args, strict=True)
@@ -121,7 +121,7 @@ def multiply_rows(typing: Any, left: Any, at: Any, rows: Any, inner: Any, right:
 
 def _summed(builder: Any, lines: Sequence[Any], weights: Any, vectors: int, inner: Any, fetched: Any,
             fetched_step: Any) -> list[list[Any]]:  # fmt: skip
-    """Emit a loop over k that accumulates, for each line and vector, the line's number times the vector of weights."""
+    """Emit a loop over k that sums, for each line and vector, line[k] times the vector of weights; return the sums."""
     before, loop, after = builder.basic_block, *(builder.append_basic_block(name) for name in ("sum", "summed"))
     builder.branch(loop)
     builder.position_at_end(loop)
@@ -169,8 +169,8 @@ def _repeated(builder: Any, value: Any) -> Any:
 def on_both_sides(matrix: Sequence[Sequence[float]], adds: bool = False) -> Emitter:
     """An intrinsic that transforms tiles x[n, n] to ``matrix`` x ``matrix``^T, [m, m], a vector of channels at a time.
 
-    Its arguments: ``source`` and ``at``, the array and the index of the tile's first element; ``row`` and ``point``,
-    the strides of the tile's rows and points; then ``target`` and the same three numbers for it.
+    Arguments of the intrinsic: ``source`` and ``at``, the array and the index of the tile's first element; ``row`` and
+    ``point``, the strides of the tile's rows and points; then ``target`` and the same three numbers for the target.
 
     Args:
         matrix: m rows of n numbers.
@@ -205,7 +205,7 @@ def on_both_sides(matrix: Sequence[Sequence[float]], adds: bool = False) -> Emit
 
 
 def _places(builder: Any, data: Any, at: Any, row: Any, point: Any) -> Callable[[int, int], Any]:
-    """Pointers to the vectors of a tile, by row and column."""
+    """A function from row and column in a tile to a pointer to the vector of that point."""
 
     def place(i: int, j: int) -> Any:
         steps = builder.add(builder.mul(row, _number(i)), builder.mul(point, _number(j)))
@@ -215,7 +215,7 @@ def _places(builder: Any, data: Any, at: Any, row: Any, point: Any) -> Callable[
 
 
 def _combined(builder: Any, factors: Sequence[float], vectors: Sequence[Any]) -> Any:
-    """The linear combination of vectors with constant factors."""
+    """The linear combination of vectors with compile-time constants as factors."""
     total = None
     for factor, vector in zip(factors, vectors, strict=True):
         if factor == 0.0:
@@ -257,7 +257,7 @@ def _activation(formula: Callable[[Any, Any, Any], Any]) -> Emitter:
 
 
 def _exponential(builder: Any, x: Any) -> Any:
-    """exp(x) of x >= ``LEAST``, clamped to ``MOST``: 2^n times a series in the remainder r, |r| < 0.35.
+    """exp(x) of x >= ``LEAST``, with x clamped to at most ``MOST``: 2^n times a series in the remainder r, |r| < 0.35.
 
     NaN is clamped to ``MOST``, so that the conversion to an integer is defined.
     """

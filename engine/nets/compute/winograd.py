@@ -26,14 +26,14 @@ from engine.system.jit import kernel
 
 
 class _Memory(threading.local):
-    """Working memory of a thread, by name. Arrays grow to the largest size ever requested and live as long as the
+    """Working memory of each thread, by name. Arrays grow to the largest size ever requested and live as long as the
     thread."""
 
     def __init__(self) -> None:
         self._held: dict[str, np.ndarray] = {}
 
     def of(self, name: str, count: int) -> np.ndarray:
-        """float32[at least count], uninitialised; calls with one name share the memory."""
+        """float32[at least count], uninitialised; a thread's calls with the same name share the memory."""
         if name not in self._held or len(self._held[name]) < count:
             self._held[name] = np.empty(count, np.float32)
         return self._held[name]
@@ -49,11 +49,11 @@ class Filtering(NamedTuple):
     """Winograd's F(m x m, 3 x 3): the transformations of inputs, filters and outputs."""
 
     inputs: Matrix
-    """B^T, m + 2 rows of as many"""
+    """B^T, [m + 2, m + 2]"""
     filters: Matrix
-    """G, m + 2 rows of 3"""
+    """G, [m + 2, 3]"""
     outputs: Matrix
-    """A^T, m rows of m + 2"""
+    """A^T, [m, m + 2]"""
 
 
 THREE = Filtering(
@@ -90,7 +90,7 @@ _four_inputs_back = on_both_sides(_transposed(FOUR.inputs), adds=True)
 
 
 def tile_side(size: int) -> int:
-    """m of the filtering with fewer products on a board of ``size`` x ``size``, 3 or 4."""
+    """The Winograd tile size m, 3 or 4, that needs fewer products on a board of ``size`` x ``size``."""
     return min((4, 3), key=lambda side: (side + 2) ** 2 * tiles_a_line(size, side) ** 2)
 
 
@@ -102,7 +102,7 @@ def tiles_a_line(size, side):
 
 @kernel
 def padded(channels):
-    """The next multiple of ``WIDTH``; at least ``WIDTH``, since a product needs one term."""
+    """``channels`` rounded up to a multiple of ``WIDTH``; at least ``WIDTH``, since a product needs one term."""
     return -(-max(channels, 1) // WIDTH) * WIDTH
 
 
@@ -163,9 +163,9 @@ def to_points(sheet, side, tiles, overlap, channels, points, first, rows):
     """Transform the tiles of a sheet to points.
 
     Args:
-        side: m; ``tiles`` is the number of tiles along a line.
-        overlap: 2 = tiles of inputs, which overlap by two points; 0 = gradients of outputs, to the gradients of the
-            points from which :func:`from_points` computes them.
+        side: tile size m; ``tiles`` is the number of tiles along a line.
+        overlap: 2 = tiles of inputs, which overlap by two points; 0 = tiles of the outputs' gradients, which become
+            the gradients of the points from which :func:`from_points` computes outputs.
         points: float32[:], [P, ``rows``, ``channels``]; its rows from ``first`` on are written.
     """
     width, row = side * tiles + overlap, first
@@ -187,11 +187,11 @@ def to_points(sheet, side, tiles, overlap, channels, points, first, rows):
 
 @kernel
 def from_points(points, first, rows, side, tiles, overlap, channels, sheet):
-    """Transform points to the tiles of a sheet.
+    """Transform points to the tiles of a sheet; other arguments as for :func:`to_points`.
 
     Args:
-        overlap: 0 = to outputs; 2 = to the gradients of inputs, from the gradients of the points that
-            :func:`to_points` computes, added where tiles overlap.
+        overlap: 0 = tiles of outputs; 2 = tiles of the inputs' gradients, added where tiles overlap: the points are
+            the gradients of those that :func:`to_points` computes.
     """
     width, row = side * tiles + overlap, first
     if overlap:
@@ -218,8 +218,8 @@ def multiply(points, rows, inner, filters, panel, products, outputs):
     """Multiply, for each point, all tiles by all filters.
 
     Args:
-        points: float32[:], [P, rows, inner].
-        filters: float32[:], [P, outputs / panel, inner, panel].
+        points: float32[:], [P, rows, inner]: rows of tiles, inner channels.
+        filters: float32[:], [P, outputs / panel, inner, panel]: outputs in panels of ``panel``.
         products: float32[:], [P, rows, outputs], written.
     """
     groups = -(-rows // MOST_ROWS)
@@ -243,36 +243,36 @@ def multiply(points, rows, inner, filters, panel, products, outputs):
 
 
 class Tiling(NamedTuple):
-    """The dimensions of a batch of boards in a convolution."""
+    """The dimensions of a convolution of a batch of boards."""
 
     size: int
-    """N"""
+    """N, the board size"""
     side: int
-    """m of the filtering"""
+    """Winograd tile size m"""
     group: int
-    """boards multiplied at a time"""
+    """number of boards multiplied at a time"""
     boards: int
     inputs: int
-    """channels of the inputs, C"""
+    """number of input channels, C"""
     inner: int
-    """channels of the inputs, padded"""
+    """number of input channels, padded"""
     outputs: int
-    """channels of the outputs, K"""
+    """number of output channels, K"""
     outer: int
-    """channels of the outputs, padded"""
+    """number of output channels, padded"""
 
 
 @kernel
 def convolve(tiling, boards, scale, shift, has_relu, filters, panel, bias, each, plus, adds, has_relu_after, points,
              products, sheet, outputs):  # fmt: skip
-    """Convolve some boards.
+    """Convolve a batch of boards with 3x3 filters.
 
     Args:
         tiling: :class:`Tiling`.
         boards: float32[:], [B, N, N, C].
         scale, shift, has_relu: transformation of the inputs, as for :func:`spread`.
         filters, panel: as for :func:`multiply`.
-        bias: float32[K], or with ``each`` float32[:], [B, K].
+        bias: float32[K], or, if ``each``, float32[:], [B, K].
         plus: float32[:], [B, N, N, K], added to the outputs if ``adds``; may be the outputs themselves.
         has_relu_after: apply a ReLU to the outputs.
         points, products, sheet: float32[:], working memory: points and products of a group, one sheet.
@@ -300,11 +300,12 @@ def convolve(tiling, boards, scale, shift, has_relu, filters, panel, bias, each,
 
 @kernel
 def points_of(tiling, boards, gradients, scale, shift, sheet, points, products):
-    """The points of one group of boards, and the gradients of its products.
+    """Write the points of one group of boards, and the gradients of the group's products.
 
     Args:
-        boards, gradients: float32[:], [B, N, N, C] and [B, N, N, K]; B is ``tiling.group``.
-        scale, shift: float32[>= C, K], ones and zeros.
+        boards, gradients: inputs and gradients of the outputs, float32[:], [B, N, N, C] and [B, N, N, K]; B is
+            ``tiling.group``.
+        scale, shift: float32[>= max(C, K)], ones and zeros.
         points, products: float32[:], [P, rows, C] and [P, rows, K], channels padded; written.
     """
     size, side = tiling.size, tiling.side
@@ -320,7 +321,7 @@ def points_of(tiling, boards, gradients, scale, shift, sheet, points, products):
 
 @kernel
 def boards_of(tiling, products, filters, panel, zeros, sheet, points, boards):
-    """The gradients of one group of boards from the gradients of its products.
+    """Write the gradients of one group's inputs, computed from the gradients of the group's products.
 
     Args:
         products: as :func:`points_of` writes them.
@@ -340,8 +341,9 @@ def boards_of(tiling, products, filters, panel, zeros, sheet, points, boards):
 
 
 TILES = 40
-"""Most tiles multiplied at a time, unless one board has more: a 19x19 board, or four 9x9 boards. With 96 channels they
-have 350 kB of points and as much of products; more would not stay in the second-level cache until they are read."""
+"""Maximum number of tiles multiplied at a time, unless one board has more: enough for a 19x19 board, or four 9x9
+boards. With 96 channels either has 350 kB of points and 350 kB of products; more would not stay in the second-level
+cache until they are read."""
 FILTERINGS = {3: THREE, 4: FOUR}
 
 
@@ -349,7 +351,7 @@ def transform_filters(weight: Tensor, side: int) -> Tensor:
     """float32[P, C, K]: a convolution's weights[K, C, 3, 3] at all points, G g G^T, summed in float64.
 
     Args:
-        side: m.
+        side: tile size m.
     """
     g = torch.tensor(FILTERINGS[side].filters, dtype=torch.float64)
     points = torch.einsum("ia,kcab,jb->ijck", g, weight.double(), g)
@@ -357,7 +359,7 @@ def transform_filters(weight: Tensor, side: int) -> Tensor:
 
 
 def best_panel(count: int) -> int:
-    """Outputs accumulated at a time for ``count`` outputs: of the panels with the least padding the widest."""
+    """Width of the panels, in outputs, for ``count`` outputs: the widest of those that need the least padding."""
     return min((WIDEST_PANEL, 2 * WIDTH, WIDTH), key=lambda panel: (-(-count // panel) * panel, -panel))
 
 
@@ -372,5 +374,5 @@ def in_panels(points: Tensor) -> Tensor:
 
 
 def group_of(tiles: int, most: int = TILES) -> int:
-    """Boards of ``tiles`` x ``tiles`` tiles multiplied at a time: at most ``most`` tiles together, or one board."""
+    """Number of boards of ``tiles`` x ``tiles`` tiles multiplied at a time: at most ``most`` tiles, or one board."""
     return max(1, most // tiles**2)

@@ -30,14 +30,15 @@ from engine.nets.compute.winograd import (
 from engine.nets.network import replaced
 
 TILES_LEARNT = 100
-"""Tiles multiplied at a time, for which the gradient of all filters is read and written once"""
+"""Maximum number of tiles multiplied at a time in training, for which the filters' gradient is read and written once"""
 MIN_CHANNELS = 16
-"""Least number of channels, in and out; with fewer, the transformations cost more than they save"""
+"""Minimum number of input and of output channels; with fewer, the transformations cost more than they save"""
 FILTER_POINTS = {
     side: torch.einsum("ia,jb->ijab", g, g).reshape(-1, 9)
     for side, g in ((side, torch.tensor(filtering.filters)) for side, filtering in FILTERINGS.items())
 }
-"""G x G: coefficients of a filter's nine weights at each point; float32 is precise enough for training"""
+"""By tile size, the Kronecker product of G and G, [P, 9]: coefficients of a filter's nine weights at each point, in
+float32, which is precise enough for training"""
 
 
 class _Convolve(torch.autograd.Function):
@@ -91,7 +92,7 @@ def _as_lines(x: Tensor) -> np.ndarray:
 
 
 def _as_tensor(boards: np.ndarray) -> Tensor:
-    """The inverse of :func:`_as_lines`."""
+    """The inverse of :func:`_as_lines`: a tensor [B, C, N, N], channels last, of boards[B, N, N, C]."""
     return torch.from_numpy(boards).permute(0, 3, 1, 2)
 
 
@@ -103,7 +104,7 @@ def _tiling(x: Tensor, weight: Tensor) -> Tiling:
 
 
 def _memory(tiling: Tiling) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Working memory: points, products and a sheet."""
+    """The thread's working memory for points, products and a sheet."""
     tiles, widest = int(tiles_a_line(tiling.size, tiling.side)), max(tiling.inner, tiling.outer)
     count = (tiling.side + 2) ** 2 * tiling.group * tiles**2
     sheet = MEMORY.of("sheet", (tiling.side * tiles + 2) ** 2 * widest)
@@ -117,7 +118,7 @@ def _unchanged(tiling: Tiling) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _matrices(points: np.ndarray, rows: int, channels: int, filters: Tensor) -> Tensor:
-    """float32[P, rows, channels]: a view of working memory."""
+    """float32[P, rows, channels]: a view of the first numbers of working memory; P is the number of ``filters``."""
     return torch.from_numpy(points[: len(filters) * rows * channels]).view(len(filters), rows, channels)
 
 
@@ -128,7 +129,7 @@ def _at_points(weight: Tensor, side: int) -> Tensor:
 
 
 class LearningConvolution(nn.Module):
-    """Replaces a padded 3x3 convolution and shares its parameters."""
+    """Computes a padded 3x3 convolution by Winograd's filtering; shares the parameters of the layer it replaces."""
 
     def __init__(self, convolution: nn.Conv2d):
         super().__init__()
@@ -142,7 +143,7 @@ class LearningConvolution(nn.Module):
 
 
 def learns_by_winograd(device: torch.device, model: nn.Module) -> bool:
-    """Whether a network trains faster by Winograd's filtering: on CPUs without bfloat16, if it has such convolutions.
+    """Whether a network trains faster by Winograd's filtering: on CPUs without bfloat16, if a layer is eligible.
 
     One thread calls the kernels; direct convolutions with two torch threads took six times as long (6x64, Zen 3). See
     :func:`one_torch_thread`.
@@ -153,7 +154,7 @@ def learns_by_winograd(device: torch.device, model: nn.Module) -> bool:
 
 @contextmanager
 def one_torch_thread(is_wanted: bool = True) -> Iterator[None]:
-    """Limit torch to the calling thread; no effect without ``is_wanted``. Threads: any, each for itself."""
+    """Limit torch to the calling thread; no effect without ``is_wanted``. Threads: any; each limits its own."""
     threads = torch.get_num_threads()
     if not is_wanted or threads == 1:
         yield
@@ -166,12 +167,12 @@ def one_torch_thread(is_wanted: bool = True) -> Iterator[None]:
 
 
 def with_learning_winograd(model: nn.Module) -> nn.Module:
-    """A copy of the model with large 3x3 convolutions replaced, on the same parameters and buffers; on the CPU."""
+    """A copy of a model on the CPU, its eligible layers replaced, that shares the model's parameters and buffers."""
     return replaced(model, lambda layer: LearningConvolution(layer) if is_eligible(layer) else None, shares_values=True)
 
 
 def is_eligible(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
-    """Whether a layer is a convolution that this module supports and speeds up."""
+    """Whether a layer is a 3x3 convolution that this module supports and speeds up."""
     if not isinstance(convolution, nn.Conv2d):
         return False
     is_plain = convolution.stride == convolution.dilation == (1, 1) and convolution.groups == 1

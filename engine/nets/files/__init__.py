@@ -1,1 +1,1 @@
-"""Network files: ours and Leela Zero's, recognised by their contents, read, written and converted."""
+"""Network files: Keima's and Leela Zero's, recognised by their contents, read, written and converted."""

@@ -2,7 +2,7 @@
 
 The header lies under the key ``keima`` of the safetensors metadata: ``format`` (1), ``architecture`` (a name in
 :mod:`engine.nets.architectures.registry`), ``shape`` (the architecture's parameters), ``encoder``, ``sizes`` (smallest
-and largest board) and ``training`` (a free record: data, steps, accuracy). Nothing in a file is ever executed or
+and largest board) and ``training`` (any record: data, steps, accuracy). Nothing in a file is ever executed or
 unpickled, and no memory is taken before the header has been found sound.
 
 :func:`average` averages the weights of two networks. If training of one continued from the other, or of both from a
@@ -50,7 +50,7 @@ def refuse_existing(target: Path) -> None:
     """Refuse to overwrite an existing file.
 
     Raises:
-        ValueError: it exists; one line.
+        ValueError: the file exists; one line.
     """
     if target.exists():
         raise ValueError(f"{target}: exists already, expected a new name")
@@ -60,7 +60,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: dict[str, A
     """Write tensors, of any device, and a JSON header into a safetensors file, atomically.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with written_whole(path) as part:
@@ -104,12 +104,13 @@ def load_model(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
 
 
 def average(first: Path, second: Path, target: Path, share: float = 0.5) -> None:
-    """Write the mean of the weights of two of our networks, including statistics of batch normalisation.
+    """Write the mean of the weights of two of Keima's networks, including statistics of batch normalisation.
 
     Args:
         share: weight of the second network in the mean, between 0 and 1.
     Raises:
-        ValueError: a file cannot be read, the networks differ in kind, or the target exists; one line.
+        ValueError: a file cannot be read, the networks differ in architecture, shape, input or boards, or
+            the target exists; one line.
         OSError: the target cannot be written.
     """
     refuse_existing(target)

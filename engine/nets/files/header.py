@@ -25,7 +25,7 @@ from weights import NetworkPath, files_of
 KEIMA, KATAGO, LEELA_ZERO = "Keima", "KataGo", "Leela Zero"
 EXPECTED = "a network of Keima (.safetensors), KataGo (.bin.gz, .txt.gz) or Leela Zero (.txt, .gz)"
 FORMAT = 1
-"""Version of Keima's format"""
+"""Version of the format of Keima's network files"""
 LEELA_ZERO_VERSIONS = (1, 2)
 MAX_HEADER_BYTES = 1 << 20
 START_BYTES = 1024
@@ -33,9 +33,9 @@ GZIP = b"\x1f\x8b"
 ARCHIVES = {b"PK\x03\x04": "a zip archive", b"7z\xbc\xaf\x27\x1c": "a 7z archive", b"Rar!": "a RAR archive"}
 """Descriptions of archives by their first bytes, for messages"""
 LEELA_ZERO_START = re.compile(rb"(\d{1,9})\s*?\n[ \t]*(?:[-+.\deE]+[ \t]+){8}")
-"""The version, and numbers on the next line"""
+"""Beginning of Leela Zero's files: the version, and at least eight numbers on the next line"""
 KATAGO_START = re.compile(rb"(?!\d+\s)([!-~]{1,256})[ \t\r]*\n\s*(\d{1,4})\s+\d{1,4}\s+\d{1,4}\s")
-"""Name, version, planes and global values"""
+"""Beginning of KataGo's files: name, version, numbers of planes and of global values"""
 
 
 class Header(NamedTuple):
@@ -44,16 +44,16 @@ class Header(NamedTuple):
     format: str
     """``KEIMA``, ``KATAGO`` or ``LEELA_ZERO``"""
     version: int
-    """version of the format"""
+    """version of the format; for KataGo the model version"""
     network: str
-    """the file's architecture or network name; may be empty"""
+    """name of the architecture (Keima's files) or of the network (KataGo's); empty for Leela Zero's"""
 
 
 def recognise(path: Path) -> Header:
     """The kind of a network file, from its beginning alone.
 
     Raises:
-        ValueError: it cannot be read, or is of no supported kind; one line naming the file and what was expected.
+        ValueError: the file cannot be read, or is of no supported kind; one line naming the file and what was expected.
     """
     with opened(path) as file:
         start = file.read(START_BYTES)
@@ -71,7 +71,7 @@ def recognise(path: Path) -> Header:
 
 
 class ExpectedInput(NamedTuple):
-    """The input of a network, as shown by the beginning of its file."""
+    """The encoder and board sizes of a network, as shown by the beginning of its file or assumed for its kind."""
 
     encoder: str
     sizes: tuple[int, int]
@@ -79,10 +79,10 @@ class ExpectedInput(NamedTuple):
 
 
 def expected_input(path: NetworkPath | None) -> ExpectedInput | None:
-    """The expected input of a network, to compile its kernels before the file is read.
+    """The encoder and board sizes to expect of a network, so that kernels are compiled before the whole file is read.
 
     Returns:
-        None without a network, or if the file is not one.
+        None if ``path`` is None or the file is not a sound network file.
     Raises:
         ValueError: :data:`EXPECTED_INPUTS` lacks this kind of file.
     """
@@ -111,7 +111,7 @@ def expected_input(path: NetworkPath | None) -> ExpectedInput | None:
 
 
 def katago_encoder(as_if_suicide: bool, without_atari: bool) -> str:
-    """The encoder of one of KataGo's networks with V7 inputs.
+    """The name of the encoder of a KataGo network with V7 inputs.
 
     Args:
         as_if_suicide: trained on pass-alive areas as if suicide were legal, whatever the rules.
@@ -122,9 +122,10 @@ def katago_encoder(as_if_suicide: bool, without_atari: bool) -> str:
 
 KATAGO_ENCODER = "katago-v7"
 KATAGO_OPTIONS_FROM, KATAGO_SUICIDE, KATAGO_ATARI = 15, 12, 13
-"""First model version with the arguments of :func:`katago_encoder`, and their positions among a file's words"""
+"""First model version whose files state the arguments of :func:`katago_encoder`; positions of the two arguments
+among the file's words"""
 EXPECTED_INPUTS = {KATAGO: ExpectedInput(KATAGO_ENCODER, (2, 19)), LEELA_ZERO: ExpectedInput("leela-18", (19, 19))}
-"""Default inputs by kind of file, for kinds whose beginning does not name the encoder"""
+"""Default inputs by kind of file, for the kinds of file that do not name an encoder at their beginning"""
 
 
 @contextmanager
@@ -132,7 +133,7 @@ def opened(path: Path) -> Iterator[BufferedIOBase]:
     """Open a file for reading; one that begins like gzip is decompressed.
 
     Raises:
-        ValueError: it cannot be read, now or later in the block; one line.
+        ValueError: the file cannot be read, on opening or later in the ``with`` block; one line.
     """
     try:
         with path.open("rb") as file:
@@ -148,7 +149,7 @@ def opened(path: Path) -> Iterator[BufferedIOBase]:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """The JSON header of a network file of ours, without reading its tensors.
+    """The JSON header of one of Keima's network files, without reading the tensors.
 
     Raises:
         ValueError: the file is not one of Keima's networks; one line naming the file and what was expected.

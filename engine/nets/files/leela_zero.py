@@ -3,15 +3,15 @@
 The first line is the version: 1, or 2 if the value is Black's (ELF OpenGo's networks). Then follow, as floating-point
 numbers separated by spaces,
 
-- four lines for each 3x3 convolution of the tower, the first one and two a block: weights [out, in, 3, 3], biases,
+- four lines for each 3x3 convolution of the tower (the stem, then two a block): weights [out, in, 3, 3], biases,
   means and variances of the following normalisation, which has neither scale nor shift;
 - the policy head: four lines for a 1x1 convolution to 2 channels, weights [362, 722] and biases to moves, pass last;
 - the value head: four lines for a 1x1 convolution to 1 channel, weights [256, 361] and biases, weights [1, 256] and
   bias.
 
-The network is AlphaGo Zero's on "leela-18". Leela Zero counts rows from the bottom of the board, Keima from the top, so
-rows are flipped in reading and writing. A file is read line by line, and each line is limited by the shape of the
-network so far, so that neither a long line nor a small archive takes more memory than the largest network.
+The architecture is AlphaGo Zero's, the input "leela-18". Leela Zero counts rows from the bottom of the board, Keima
+from the top, so rows are flipped in reading and writing. A file is read line by line, and each line is limited by the
+shape of the network so far, so that neither a long line nor a small archive takes more memory than the largest network.
 
 Source: Leela Zero's README, "Weights format", and its ``Network.cpp`` (0.17).
 """
@@ -44,13 +44,13 @@ ENCODER = "leela-18"
 PIECE_BYTES = 1 << 20
 PIECE_NUMBERS = 1 << 16
 NUMBER_BYTES, SPARE_BYTES = 32, 1 << 10
-"""Upper limits for a number with its space, and for blanks at the end of a line"""
+"""Upper limits, in bytes, for a number with its space, and for blanks at the end of a line"""
 PLANES_OF = {"zero-17": 17, ENCODER: PLANES}
-"""Input planes by encoder, of networks that can be written"""
+"""Number of input planes by encoder, for the encoders of networks that can be written"""
 FROM_ZERO = (*range(0, 16, 2), *range(1, 16, 2), 16)
-"""Planes of "zero-17" in the order of "leela-18", which has one more"""
+"""Indices of the planes of "zero-17" in the order of "leela-18", which has one plane more"""
 FLIPPED = np.arange(POINTS).reshape(SIZE, SIZE)[::-1].reshape(-1)
-"""Points with the order of rows reversed; its own inverse"""
+"""Indices of the points after the order of rows is reversed; the permutation is its own inverse"""
 FLIPPED_MOVES = np.append(FLIPPED, POINTS)
 
 
@@ -77,7 +77,7 @@ def load_leela(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
 
 
 def save_leela(path: Path, model: Model, spec: NetworkSpec) -> None:
-    """Write a network of AlphaGo Zero's form as Leela Zero's, atomically; compressed if the name ends in ``.gz``.
+    """Write a network of AlphaGo Zero's form as a Leela Zero file, atomically; compressed if the name ends in ``.gz``.
 
     The scale of a normalisation is folded into the convolution's weights, its shift into the bias, so weights read back
     may differ in their last bits. Leela Zero plays all networks under its own rules: area scoring with komi 7.5,
@@ -104,12 +104,12 @@ def save_leela(path: Path, model: Model, spec: NetworkSpec) -> None:
 
 
 def _packed(file: IO[bytes]) -> gzip.GzipFile:
-    """A gzip writer without name and time, so that equal contents give equal files."""
+    """A gzip writer that stores no name and time, so that equal contents give equal files."""
     return gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0)
 
 
 class _Lines:
-    """The lines of a file, read as arrays with checks."""
+    """The lines of one of Leela Zero's files, read as arrays with checks."""
 
     def __init__(self, path: Path, file: BufferedIOBase):
         self._path = path
@@ -118,11 +118,11 @@ class _Lines:
         self._total = 0
 
     def error(self, what: str) -> ValueError:
-        """An error about the latest line."""
+        """An error whose message names the file and the line read last."""
         return ValueError(f"{self._path}: line {self._number}: {what}")
 
     def version(self) -> int:
-        """The first line."""
+        """The version of the format, from the first line."""
         self._number = 1
         text = self._file.readline(NUMBER_BYTES)
         if text.strip() not in (b"1", b"2"):
@@ -166,7 +166,7 @@ class _Lines:
         return numbers
 
     def end(self) -> None:
-        """Refuse a file with further content."""
+        """Raise an error if the file has further content."""
         self._number += 1
         rest = self._file.read(PIECE_BYTES)
         if more := rest.lstrip():
@@ -185,12 +185,12 @@ def _is_no_number(word: bytes) -> bool:
 
 
 def _shown(word: bytes) -> str:
-    """A word for a message."""
+    """The first 20 characters of a word, quoted for a message."""
     return repr(word[:20].decode("ascii", "replace"))
 
 
 def _read_tower(lines: _Lines) -> tuple[dict[str, np.ndarray], int]:
-    """State of the stem, the blocks and the policy head's convolution, whose size marks the end of the tower."""
+    """Parameters by name up to the policy head's convolution, whose size ends the tower; and the number of blocks."""
     weight = lines.take_up_to("weights of the first convolution", MAX_CHANNELS * PLANES * 9)
     channels, odd = divmod(len(weight), PLANES * 9)
     if odd:
@@ -210,7 +210,7 @@ def _read_tower(lines: _Lines) -> tuple[dict[str, np.ndarray], int]:
 
 
 def _read_heads(lines: _Lines, channels: int) -> dict[str, np.ndarray]:
-    """State of all layers after the policy head's convolution."""
+    """Parameters by name of all layers after the policy head's convolution."""
     weight = lines.take("weights of the policy on boards of 19x19", (POINTS + 1) * POLICY_FILTERS * POINTS)
     weight = weight.reshape(POINTS + 1, POLICY_FILTERS, POINTS)[FLIPPED_MOVES][:, :, FLIPPED]
     state = {
@@ -229,7 +229,7 @@ def _read_heads(lines: _Lines, channels: int) -> dict[str, np.ndarray]:
 
 
 def _read_norm(lines: _Lines, name: str, weight: np.ndarray, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """State of a convolution, whose weights are given, and of its normalisation, from the next lines."""
+    """Parameters by name of a convolution with the given weights and of its normalisation, read from the next lines."""
     outputs = shape[0]
     bias, mean, variance = (
         lines.take(f"{what} of a convolution with {outputs} outputs", outputs)
@@ -250,7 +250,7 @@ def _checked_form(model: Model, spec: NetworkSpec) -> ZeroNet:
     """The model, if the format can represent it.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: the format cannot represent the model.
     """
     if not isinstance(model, ZeroNet) or spec.encoder not in PLANES_OF:
         known = " or ".join(PLANES_OF)
@@ -289,7 +289,7 @@ def _lines_of(model: ZeroNet) -> Iterator[np.ndarray]:
 
 
 def _norm_lines(state: dict[str, np.ndarray], name: str) -> Iterator[np.ndarray]:
-    """The four lines of a convolution and its normalisation."""
+    """The four lines of a convolution and its normalisation: weights, biases, means and variances."""
     scale, shift, mean, variance = (state[f"{name}.{part}"] for part in ("scale", "shift", "mean", "variance"))
     yield state[f"{name}.conv.weight"][:, :, ::-1] * scale[:, None, None, None]
     yield shift * np.sqrt(variance + EPSILON)

@@ -65,7 +65,7 @@ def describe(path: Path) -> dict[str, Any]:
 
     Returns:
         dict that JSON can hold: ``name``, ``file``, ``bytes``, ``format``, ``version``, ``architecture``, ``shape``,
-        ``parameters``, ``board`` and ``multiply_adds`` (a position on that board; convolutions and matrix products),
+        ``parameters``, ``board`` and ``multiply_adds`` (convolutions and matrix products of a position on that board),
         ``encoder``, ``planes``, ``globals``, ``heads``, ``sizes`` and ``training``.
     Raises:
         ValueError: as for :func:`engine.nets.files.read.read_network`.

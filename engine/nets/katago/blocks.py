@@ -24,7 +24,7 @@ MAX_HEADS = 1 << 10
 MAX_EPSILON = 1.0
 MAX_THETA = 1e12
 MAX_ANGLES = 1 << 22
-"""Upper limit of rotary angles; grouped query heads have their own copies of a key head's angles"""
+"""Maximum number of rotary angles of a block; each query head has a copy of the angles of its group's key head"""
 
 
 def inverse_rms(x: Tensor, dims: tuple[int, ...], epsilon: float) -> Tensor:
@@ -33,13 +33,13 @@ def inverse_rms(x: Tensor, dims: tuple[int, ...], epsilon: float) -> Tensor:
 
 
 class RmsNorm(Norm):
-    """The trunk's last normalisation without batch normalisation: root mean square, then scale, shift and activation.
+    """The trunk's last layer in networks without batch normalisation: RMS normalisation, scale, shift, activation.
 
-    The mean is over the channels of each point or, if "spatial", over all channels and points of the board.
+    The root mean square is over the channels of each point or, if "spatial", over all channels and points of the board.
     """
 
     def __init__(self, layers: LayerReader, channels: int):
-        """Read the norm, next in a file, and its activation."""
+        """Read the normalisation and its activation, next in a file."""
         stream = layers.stream
         stream.name()
         layers.channels("channels", channels)
@@ -52,11 +52,11 @@ class RmsNorm(Norm):
         self.dims = (1, 2, 3) if is_spatial else (1,)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, C, N, N] like x."""
+        """x after normalisation and activation, [B, C, N, N]."""
         return super().forward(x * inverse_rms(x, self.dims, self.epsilon))
 
     def in_program(self) -> program.Before:
-        """Not supported by programs."""
+        """Raises Unwritable: programs have no root mean square normalisation."""
         raise program.Unwritable(type(self).__name__)
 
 
@@ -67,11 +67,11 @@ class TokenBlock(nn.Module, ABC):
     """
 
     def write(self, program_: program.Program, x: program.Slot) -> None:
-        """Not supported by programs."""
+        """Raises Unwritable: programs have no transformer blocks."""
         raise program.Unwritable(type(self).__name__)
 
     def _read_norm(self, layers: LayerReader, channels: int) -> np.ndarray:
-        """Read root mean square normalisation; returns its weight, float32[C], to fold into the next matrices."""
+        """Read root mean square normalisation; returns its weight, float32[C], for the next matrices to include."""
         layers.stream.name()
         layers.channels("channels", channels)
         self._epsilon = layers.stream.positive("epsilon", MAX_EPSILON)
@@ -95,7 +95,7 @@ class AttentionBlock(TokenBlock):
     words = "attention"
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
-        """Read the block as :class:`engine.nets.katago.blocks.ResidualBlock` does."""
+        """Read the block, next in a file; arguments as for :class:`ResidualBlock`."""
         super().__init__()
         stream = layers.stream
         self.heads = stream.integer("query heads", 1, MAX_HEADS)
@@ -177,7 +177,7 @@ class FeedForwardBlock(TokenBlock):
     words = "feed-forward"
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
-        """Read the block as :class:`engine.nets.katago.blocks.ResidualBlock` does."""
+        """Read the block, next in a file; arguments as for :class:`ResidualBlock`."""
         super().__init__()
         layers.channels("channels", channels)
         hidden = layers.channels("hidden channels")
@@ -195,7 +195,7 @@ class FeedForwardBlock(TokenBlock):
 
 MAX_BLOCKS = 1 << 10
 MAX_DEPTH = 8
-"""Deepest nesting of stacks"""
+"""Maximum depth of stacks of blocks nested within each other"""
 
 
 class ResidualBlock(nn.Module):
@@ -222,19 +222,19 @@ class ResidualBlock(nn.Module):
         return x + self.last(self.middle(self.first(self.before(x))))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs replace x."""
+        """Write this block to a program; its outputs overwrite slot ``x``."""
         inner = program.convolution(self.first, x, self.before.in_program())
         program.convolution(self.last, inner, Before(self.middle), plus=x, into=x)
         program.free(inner)
 
 
 class PoolingBlock(nn.Module):
-    """Two convolutions; globally pooled outputs of a third one are a bias of the first."""
+    """Two convolutions; globally pooled outputs of a third convolution become a bias of the first."""
 
     words = "global pooling"
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
-        """Read the block as :class:`ResidualBlock` does."""
+        """Read the block, next in a file; arguments as for :class:`ResidualBlock`."""
         super().__init__()
         self.before = Norm(layers.scaling(channels), layers.activation())
         first, pool = layers.convolution(channels), layers.convolution(channels)
@@ -254,7 +254,7 @@ class PoolingBlock(nn.Module):
         return x + self.last(self.middle(self.first(ready) + bias[..., None, None]))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs replace x."""
+        """Write this block to a program; its outputs overwrite slot ``x``."""
         ready, before = program.before_several(x, self.before.in_program())
         pool = program.convolution(self.pool, ready, before, after=self.pool_activation)
         context = program.pool(pool)
@@ -270,7 +270,7 @@ class NestedBlock(nn.Module):
     words = "nested bottleneck"
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
-        """Read the block as :class:`ResidualBlock` does."""
+        """Read the block, next in a file; arguments as for :class:`ResidualBlock`."""
         super().__init__()
         count = layers.stream.integer("blocks", 1, MAX_BLOCKS)
         self.before = Norm(layers.scaling(channels), layers.activation())
@@ -285,7 +285,7 @@ class NestedBlock(nn.Module):
         return x + self.last(self.after(self.blocks(self.first(self.before(x)))))
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this block; its outputs replace x."""
+        """Write this block to a program; its outputs overwrite slot ``x``."""
         inner = program.convolution(self.first, x, self.before.in_program())
         write_blocks(self.blocks, program, inner)
         program.convolution(self.last, inner, self.after.in_program(), plus=x, into=x)
@@ -305,7 +305,7 @@ def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) 
     """Read a stack of blocks of any kind.
 
     Args:
-        channels: of the stack's trunk.
+        channels: C of the trunk that the blocks read and write.
         depth: nesting depth, 1 for the network's trunk.
     """
     stream = layers.stream
@@ -322,10 +322,10 @@ def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) 
 
 
 def write_blocks(blocks: nn.Sequential, program: Program, x: Slot) -> None:
-    """Write a stack of blocks; their outputs replace x.
+    """Write a stack of blocks to a program; their outputs overwrite slot ``x``.
 
     Raises:
-        Unwritable: a transformer block.
+        Unwritable: the stack has a transformer block.
     """
     for block in blocks:
         cast(Any, block).write(program, x)

@@ -24,11 +24,11 @@ from engine.nets.architectures.registry import MAX_PARAMETERS
 from engine.nets.compute import program
 
 CHUNK = 1 << 18
-"""Bytes unpacked at a time"""
+"""Number of bytes unpacked at a time"""
 MAX_WORD = 256
 MAX_RATIO, FREE_BYTES = 16, 1 << 26
-"""Largest ratio of decompressed to compressed size, and the size up to which it is not checked. Binary weights hardly
-compress, text to a third; a larger ratio is a decompression bomb."""
+"""Largest ratio of decompressed to compressed size, and the decompressed size up to which the ratio is not checked.
+Binary weights hardly compress, text to a third; a larger ratio is a decompression bomb."""
 BINARY = b"@BIN@"
 SIGN, WORD = re.compile(rb"\S"), re.compile(rb"\S{1,%d}" % (MAX_WORD + 1))
 
@@ -41,7 +41,7 @@ class Stream:
     """
 
     def __init__(self, path: Path, file: BufferedIOBase):
-        """Read from an open file that decompresses its content."""
+        """Read from an open file, whose ``read`` returns decompressed content."""
         self.path = path
         self.layer = ""
         """name of the current layer, for messages"""
@@ -55,7 +55,7 @@ class Stream:
         """weights read so far"""
 
     def wrong(self, field: str, found: object, expected: object) -> ValueError:
-        """The error for unexpected content."""
+        """The error for unexpected content; the caller raises it."""
         byte = self._unpacked - len(self._held) + self._at
         place = f"{self.layer}: {field}" if self.layer else field
         shown = "".join(sign if sign.isprintable() else "?" for sign in str(found)[:60])
@@ -75,7 +75,7 @@ class Stream:
         return found[0].decode("ascii")
 
     def name(self) -> str:
-        """The name of the next layer or part, used in messages from then on."""
+        """Read the name of the next layer or part, which later messages include."""
         self.layer = ""
         self.layer = self.word("name of a layer")
         return self.layer
@@ -119,14 +119,14 @@ class Stream:
         return values.reshape(shape)
 
     def check_end(self) -> None:
-        """Refuse a file with further content; reading to the end also checks gzip's checksum."""
+        """Raise an error if the file has further content; reading to the end also checks gzip's checksum."""
         self.layer = ""
         self._skip_space()
         if self._at < len(self._held):
             raise self.wrong("after the last layer", "more data", "the end of the file")
 
     def _binary(self, count: int) -> np.ndarray:
-        """A block of float32."""
+        """The next block of weights in binary form, float32[count]."""
         self._at += len(BINARY)
         found = bytearray()
         while len(found) < 4 * count:
@@ -138,7 +138,7 @@ class Stream:
         return np.frombuffer(found, "<f4").astype(np.float32, copy=False)
 
     def _text(self, count: int) -> np.ndarray:
-        """A block of numbers as words."""
+        """The next block of weights in text form, float32[count]."""
         parts, missing = [], count
         while missing:
             words = self._held[self._at :].split(None, missing)
@@ -167,7 +167,7 @@ class Stream:
         self._at = found.start()
 
     def _fill(self) -> bool:
-        """Read a further chunk; False at the end of the file."""
+        """Read a further chunk; returns False at the end of the file."""
         try:
             more = self._file.read(CHUNK)
         except (OSError, EOFError, zlib.error) as error:
@@ -185,7 +185,7 @@ MAX_CHANNELS = 1 << 14
 MAX_SIZE = 19
 """Largest board of KataGo's buffers, and of the tables of angles and profiles"""
 MAX_DIAMETER = 37
-"""Largest side of a convolution, which reaches from one corner of a 19x19 board to the opposite one"""
+"""Maximum height and width of a convolution: enough to reach from one corner of a 19x19 board to the opposite one"""
 ACTIVATIONS = {
     "ACTIVATION_IDENTITY": nn.Identity,
     "ACTIVATION_RELU": nn.ReLU,
@@ -197,7 +197,7 @@ FIRST_WITH_ACTIVATIONS = 11
 
 
 class Scaling(NamedTuple):
-    """Batch normalisation with its statistics: ``x * scale + shift`` for each channel."""
+    """Batch normalisation with its statistics included: ``x * scale + shift`` for each channel."""
 
     scale: np.ndarray
     """float64[C]"""
@@ -206,7 +206,7 @@ class Scaling(NamedTuple):
 
 
 class Convolution(NamedTuple):
-    """A convolution without bias."""
+    """A convolution without bias, as read from a file."""
 
     weight: np.ndarray
     """float32[K, C, height, width]"""
@@ -214,7 +214,7 @@ class Convolution(NamedTuple):
 
     @property
     def outputs(self) -> int:
-        """Channels out."""
+        """Number of output channels."""
         return len(self.weight)
 
 
@@ -225,23 +225,23 @@ class LayerReader:
     """
 
     def __init__(self, stream: Stream, version: int):
-        """Continue reading a stream; ``version`` is the model's."""
+        """Read from a stream the layers of a model of this version."""
         self.stream = stream
         self.version = version
         self.statistics = 0
         """numbers read so far that are statistics of batch normalisation, not parameters"""
 
     def channels(self, field: str, expected: int | None = None) -> int:
-        """A number of channels; None = any number is allowed."""
+        """Read a number of channels; ``expected`` None = any number is allowed."""
         return self.stream.integer(field, expected or 1, expected or MAX_CHANNELS)
 
     def zeros(self, what: str, count: int) -> None:
-        """Options reserved by the format, which must be 0."""
+        """Read ``count`` options reserved by the format, which must be 0."""
         for index in range(count):
             self.stream.integer(f"{what} option {index + 1} of {count} unknown ones", 0, 0)
 
     def convolution(self, inputs: int, outputs: int | None = None) -> Convolution:
-        """A convolution of odd height and width."""
+        """Read a convolution of odd height and width."""
         stream = self.stream
         stream.name()
         height, width = (stream.integer(f"{side} of a convolution", 1, MAX_DIAMETER) for side in ("height", "width"))
@@ -253,7 +253,7 @@ class LayerReader:
         return Convolution(np.ascontiguousarray(weight.transpose(3, 2, 0, 1)), (dilation_y, dilation_x))
 
     def scaling(self, channels: int) -> Scaling:
-        """Batch normalisation."""
+        """Read batch normalisation."""
         stream = self.stream
         stream.name()
         self.channels("channels", channels)
@@ -269,7 +269,7 @@ class LayerReader:
         return Scaling(factor, shift - factor * mean)
 
     def activation(self) -> nn.Module:
-        """An activation function."""
+        """Read an activation function."""
         self.stream.name()
         if self.version < FIRST_WITH_ACTIVATIONS:
             return nn.ReLU()
@@ -279,13 +279,13 @@ class LayerReader:
         return ACTIVATIONS[kind]()
 
     def matrix(self, inputs: int, outputs: int | None = None) -> np.ndarray:
-        """float32[outputs, inputs]: the matrix of a linear layer."""
+        """Read the matrix of a linear layer, float32[outputs, inputs]."""
         self.stream.name()
         channels = self.channels("input channels", inputs), self.channels("output channels", outputs)
         return np.ascontiguousarray(self.stream.weights(*channels).T)
 
     def vector(self, channels: int) -> np.ndarray:
-        """float32[channels]: a bias."""
+        """Read a bias, float32[channels]."""
         self.stream.name()
         return self.stream.weights(self.channels("channels", channels))
 
@@ -298,7 +298,7 @@ def parameter(values: np.ndarray) -> nn.Parameter:
 
 
 def convolution(layer: Convolution, after: Scaling | None = None) -> nn.Conv2d:
-    """A zero-padded convolution with the following normalisation folded into its weights."""
+    """A zero-padded torch convolution, the normalisation ``after`` it folded into weights and bias."""
     weight = layer.weight if after is None else layer.weight * after.scale[:, None, None, None]
     padding = tuple(step * (side // 2) for step, side in zip(layer.dilation, weight.shape[2:], strict=True))
     with torch.device("meta"):
@@ -309,7 +309,7 @@ def convolution(layer: Convolution, after: Scaling | None = None) -> nn.Conv2d:
 
 
 def linear(weight: np.ndarray, bias: np.ndarray | None = None) -> nn.Linear:
-    """A linear layer of a matrix[outputs, inputs] and a bias."""
+    """A torch layer of a matrix[outputs, inputs] and a bias."""
     with torch.device("meta"):
         module = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
     module.weight = parameter(weight)
@@ -319,7 +319,7 @@ def linear(weight: np.ndarray, bias: np.ndarray | None = None) -> nn.Linear:
 
 
 class Norm(nn.Module):
-    """Scale and shift of each channel, then an activation; a scale of ones is omitted."""
+    """Layer that scales and shifts each channel, then applies an activation; a scale of ones is omitted."""
 
     def __init__(self, scaling: Scaling, activation: nn.Module):
         super().__init__()
@@ -329,7 +329,7 @@ class Norm(nn.Module):
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, C, N, N] like x."""
+        """x after scale, shift and activation, [B, C, N, N]."""
         return self.activation(x + self.shift if self.scale is None else torch.addcmul(self.shift, x, self.scale))
 
     def in_program(self) -> program.Before:

@@ -48,15 +48,15 @@ EXPECTED = "rank_9d to rank_20k, preaz_9d to preaz_20k, or proyear_1800 to proye
 
 IS_HUMAN, RANK, RANK_LENGTH, RATEDNESS = 0, 6, 34, 74
 UNKNOWN_TIME, BYO_YOMI, SECONDS, BOARD, DATE, DATE_WAVES, SOURCE = 75, 79, 82, 86, 87, 32, 151
-"""Offsets among a profile's values"""
+"""Offsets among a profile's values, except ``DATE_WAVES``: the number of waves that encode the date"""
 KGS, GOGOD, GO4GO = 2, 5, 6
-"""Codes of game collections"""
+"""Codes of game collections among a profile's sources"""
 LONGEST_WAVE = 80000.0
 """Longest period of the waves that encode the date, in weeks"""
 
 
 def profile_values(name: str) -> np.ndarray:
-    """float64[20, 192]: the values of a profile for every board size.
+    """float64[20, 192]: the input values of a human profile, for every board size.
 
     Raises:
         ValueError: no such profile; one line.
@@ -92,7 +92,7 @@ def profile_values(name: str) -> np.ndarray:
 
 
 class HumanEncoder(nn.Module):
-    """From a human profile to a vector that is added to the first layer of the trunk."""
+    """Encodes a human profile as a vector that is added to the outputs of the trunk's first layer."""
 
     def __init__(self, layers: LayerReader, trunk: int):
         """Read the encoder, next in a file; ``trunk`` is the trunk's number of channels."""
@@ -109,7 +109,7 @@ class HumanEncoder(nn.Module):
         self.use(DEFAULT_PROFILE)
 
     def use(self, name: str) -> None:
-        """Set the profile; see :func:`profile_values`."""
+        """Set the human profile by its name; see :func:`profile_values`."""
         self.values = nn.Buffer(torch.from_numpy(profile_values(name)).float())
 
     def forward(self, size: int) -> Tensor:
@@ -118,17 +118,18 @@ class HumanEncoder(nn.Module):
 
 
 ERROR_FROM, ERROR_OF_SQUARE_FROM, ERROR_OF_SQUARED_FROM = 9, 10, 14
-"""First model versions with short-term errors, with their square, with the square of a softplus"""
+"""First model versions that output short-term errors as a softplus; their squares as a softplus; their squares as the
+square of a softplus"""
 WITH_Q_VALUES, COUNTED_POLICY = 16, 17
-"""The version with two policy channels for Q values; the first version whose files state the number of channels"""
+"""The version with two policy channels for Q values; the first version whose files count the policy channels"""
 TWO_POLICIES_FROM, TWO_LAYER_PASS_FROM = 12, 15
 POSITIONAL_OR_SITUATIONAL_KO, TERRITORY_SCORING = 6, 9
-"""Global inputs that are 1 under these rules"""
+"""Indices of the global inputs that are 1 under these rules"""
 LOG_2 = math.log(2.0)
 
 
 class Multipliers(NamedTuple):
-    """Factors from raw outputs to points, moves and their errors; defaults are those of older files."""
+    """Factors that convert raw outputs to points, moves and errors; defaults are for files that state none."""
 
     td_score: float = 20.0
     score_mean: float = 20.0
@@ -144,32 +145,32 @@ V = TypeVar("V")
 
 
 class KataGoOutput(NamedTuple, Generic[A, V]):
-    """All outputs of KataGo, float32, from the view of the side to move: tensors of B positions, or those of one."""
+    """All outputs of KataGo, float32, from the view of the side to move, of B positions or, without axis B, of one."""
 
     policy: A
-    """[B, N*N+1], pass last; the two policies mixed, not masked for legality"""
+    """[B, N*N+1]: logits, pass last; policy and optimistic policy mixed; not masked for legality"""
     win: V
     """[B]: probability; ``win``, ``loss`` and ``no_result`` (an endless game) add up to 1"""
     loss: V
     no_result: V
     lead: V
-    """[B]: komi in points that would make the game even"""
+    """[B]: lead in points, komi counted; a komi changed by so many points would make the game even"""
     score: V
     """[B]: expected score in self-play, in points; a game without result counts 0"""
     score_square: V
     """[B]: expected square of the score in self-play"""
     variance_time: V
-    """[B]: time until the result is clear, in moves; -1 before version 9, as ``value_error`` and ``score_error``"""
+    """[B]: time until the result is clear, in moves; -1 before version 9, like ``value_error`` and ``score_error``"""
     value_error: V
-    """[B]: short-term error of win minus loss: expected difference from its value some moves later"""
+    """[B]: short-term error of ``win`` minus ``loss``: expected distance from its value some moves later"""
     score_error: V
-    """[B]: short-term error of the score"""
+    """[B]: short-term error of the score, in points"""
     ownership: A
     """[B, N, N]: 1 = certainly the side to move's, -1 = certainly the opponent's"""
 
 
 class PolicyHead(nn.Module):
-    """The logits of the network's policies."""
+    """The policy head: logits of all policies of the network."""
 
     def __init__(self, layers: LayerReader, trunk: int):
         """Read the head, next in a file; ``trunk`` is the trunk's number of channels."""
@@ -200,7 +201,7 @@ class PolicyHead(nn.Module):
         return {"policies": self.out(local), "passing": self.passing(context)}
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this head, with the outputs ``policies`` and ``passing``."""
+        """Write this head to a program, with the outputs ``policies`` and ``passing``."""
         context = program.pool(program.convolution(self.pool, x, after=self.pool_activation))
         bias = program.linear(self.bias, context)
         local = program.convolution(self.local, x, bias=bias, after=self.activation)
@@ -209,7 +210,7 @@ class PolicyHead(nn.Module):
 
 
 def _policy_channels(layers: LayerReader) -> int:
-    """Number of policy channels, by the file or its version."""
+    """Number of policy channels, as stated in the file or known from its version."""
     if layers.version < COUNTED_POLICY:
         return 4 if layers.version == WITH_Q_VALUES else 2 if layers.version >= TWO_POLICIES_FROM else 1
     channels = layers.stream.integer("policy channels", 2, 4)
@@ -220,7 +221,7 @@ def _policy_channels(layers: LayerReader) -> int:
 
 
 def _write_matrices(program: Program, layers: nn.Module, x: Slot) -> Slot:
-    """Write one linear layer, or two with an activation between them."""
+    """Write one linear layer, or two with an activation between them, to a program."""
     if isinstance(layers, nn.Linear):
         return program.linear(layers, x)
     hidden, activation, out = cast(nn.Sequential, layers)
@@ -231,12 +232,12 @@ class Float32(nn.Sequential):
     """Layers that stay in float32 in a network of another dtype."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Called by ``to``, ``half`` and similar methods: weights change the device, not the dtype."""
+        """Change the device of weights, not their dtype; torch calls this for ``to``, ``half`` and similar methods."""
         return super()._apply(lambda values: values.to(fn(values).device), recurse)
 
 
 class ValueHead(nn.Module):
-    """Value, scores, errors and ownership; layers after pooling are in float32."""
+    """The value head: results, scores, errors and ownership; layers after pooling are in float32."""
 
     def __init__(self, layers: LayerReader, trunk: int):
         """Read the head, next in a file; ``trunk`` is the trunk's number of channels."""
@@ -262,23 +263,23 @@ class ValueHead(nn.Module):
         return {"sums": self.sums(pooled_by_size(local)), "owners": self.ownership(local)}
 
     def write(self, program: Program, x: Slot) -> None:
-        """Write this head, with the outputs ``sums`` (results and scores) and ``owners``."""
+        """Write this head to a program, with the outputs ``sums`` (results and scores) and ``owners``."""
         local = program.convolution(self.local, x, after=self.activation)
         program.output("sums", _write_matrices(program, self.sums, program.pool(local, by_size=True)))
         program.output("owners", program.convolution(self.ownership, local))
 
 
 def _parts(outputs: Mapping[str, Tensor], globals_: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Policies [B, K, N*N+1], results [B, 3] with impossible ones at minus infinity, scores and owners [B, N, N], from
-    the outputs of the heads or of a program."""
+    """Policies [B, K, N*N+1], results [B, 3] with impossible ones at minus infinity, scores [B, 4 or 6] and owners
+    [B, N, N], from the outputs of the heads or of a program."""
     policies = torch.cat([outputs["policies"].flatten(2), outputs["passing"][:, :, None]], dim=2)
     sums = outputs["sums"]
     return policies, result_logits(sums[:, :3], globals_), sums[:, 3:], outputs["owners"][:, 0]
 
 
 def mixed(policies: Tensor, optimism: float) -> Tensor:
-    """Logits [B, N*N+1] mixed from the policy (optimism 0) and the optimistic one (1), if policies[B, K, N*N+1] has
-    it."""
+    """Logits [B, N*N+1] mixed from the policy (optimism 0) and the optimistic policy (1) of policies[B, K, N*N+1]; the
+    policy alone if K is 1."""
     if policies.shape[1] == 1:
         return policies[:, 0]
     return torch.lerp(policies[:, 0], policies[:, 1], optimism)
@@ -287,7 +288,7 @@ def mixed(policies: Tensor, optimism: float) -> Tensor:
 def result_logits(results: Tensor, globals_: Tensor) -> Tensor:
     """Logits [B, 3] of win, loss, no result for results[B, 3] and globals_[B, 19].
 
-    No result is minus infinity under rules without repeated positions.
+    No result is minus infinity under superko with area scoring, where every game ends.
     """
     always_ends = (globals_[:, POSITIONAL_OR_SITUATIONAL_KO] != 0) & (globals_[:, TERRITORY_SCORING] == 0)
     no_result = results[:, 2].masked_fill(always_ends, -torch.inf)
@@ -295,7 +296,7 @@ def result_logits(results: Tensor, globals_: Tensor) -> Tensor:
 
 
 def value_logit(logits: Tensor) -> Tensor:
-    """[B]: its tanh is win minus loss of logits[B, 3].
+    """[B]: numbers whose tanh is the probability of a win minus that of a loss, for logits[B, 3].
 
     With p the softmax, artanh(p0 - p1) = (log(2 p0 + p2) - log(2 p1 + p2)) / 2.
     """
@@ -362,7 +363,7 @@ class KataGoShape(Shape):
 
 
 class KataGoNet(Model):
-    """The weights of a file and the forward pass.
+    """One of KataGo's networks: the weights of its file and the forward pass.
 
     Planes have the size of the board, so there are no masks as in KataGo, whose buffers may be larger than the board.
     """
@@ -398,7 +399,7 @@ class KataGoNet(Model):
         super().__init__(KataGoShape(PLANES, GLOBALS, count, channels))
         self.version, self.multipliers = layers.version, multipliers
         self.encoder = katago_encoder(bool(as_if_suicide), bool(without_atari))
-        """name of its encoder"""
+        """name of the network's encoder"""
         self.policy_optimism = 0.0 if is_human else TREE_OPTIMISM
         """weight of the optimistic policy in :meth:`forward`; no effect with one policy; 0 for human SL networks"""
         self.stem = convolution(layers.convolution(PLANES, channels))
@@ -417,7 +418,7 @@ class KataGoNet(Model):
         return self.value(x) | self.policy(x)
 
     def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """All four heads; the score is KataGo's lead."""
+        """The four heads of :class:`engine.nets.network.Heads`; the score is KataGo's lead."""
         policies, results, scores, owners = _parts(outputs, globals_)
         no_result = results.softmax(1)[:, 2]
         return RawHeads(
