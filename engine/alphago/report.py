@@ -17,7 +17,7 @@ from engine.pictures.charts import interval_chart, line_chart
 from engine.pictures.pages import page
 from engine.records.games import read_games
 from engine.records.schema import join
-from engine.records.shards import MANIFEST, every_shard_file
+from engine.records.shards import MANIFEST, SHARDS
 from engine.rollout.model import load_patterns
 from engine.system.files import written_whole
 from engine.train.curves import Series, series_of
@@ -119,12 +119,12 @@ def counted(won: int, lost: int, drawn: int, games: int = 0) -> dict[str, Any]:
 
 
 def outcomes_of(folder: Path) -> dict[str, Any] | None:
-    """Results of the first of two networks in a folder of bulk games (:func:`counted`); None if there is no folder.
+    """Results of the first of two networks in a folder of bulk games (:func:`counted`); None without a finished shard.
 
     Raises:
-        ValueError: the folder has no shard, or a shard is damaged; one line.
+        ValueError: a shard is damaged; one line.
     """
-    shards = list(every_shard_file(folder)) if folder.is_dir() else []
+    shards = sorted(folder.rglob(SHARDS))
     if not shards:
         return None
     games = join([read_games(path) for path in shards])
@@ -157,7 +157,7 @@ def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
     step, error = min(tested, key=lambda point: point[1])
     found = {"step": int(step), "selection": error, "training": dict(trained).get(step)}
     # One shard at a time: all positions of a run take gigabytes.
-    parts = map(read_games, every_shard_file(training) if training.is_dir() else ())
+    parts = map(read_games, sorted(training.rglob(SHARDS)))
     if positions := sum(int((games.position >= 0).sum()) or len(games.moves) for games in parts):
         found["positions"] = positions
     return found

@@ -43,6 +43,8 @@ from engine.records.gather import Gathered, gather
 from engine.records.schema import join
 from engine.system.files import sha256_of, synced, written_whole
 
+SHARDS = "*.npz.xz"
+"""Pattern of the names of shards"""
 MANIFEST = "manifest.json"
 FORMAT = "keima games"
 """``format`` in manifests of built folders; bulk play has a format of its own (:mod:`engine.selfplay.plan`)"""
@@ -176,7 +178,7 @@ def every_shard_file(path: Path) -> list[Path]:
     Raises:
         ValueError: the folder has no shard.
     """
-    files = sorted(path.rglob("*.npz.xz")) if path.is_dir() else [path]
+    files = sorted(path.rglob(SHARDS)) if path.is_dir() else [path]
     if not files:
         raise ValueError(f"{path}: no shard (.npz.xz) in this folder")
     return files

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from engine.alphago import run, stages
-from engine.alphago.report import _ablation, _won, counted, outcomes_of, report_of, rows_of
+from engine.alphago.report import _ablation, _value_errors, _won, counted, outcomes_of, report_of, rows_of
 from engine.alphago.stages import (
     EVALUATION,
     PLAYERS,
@@ -245,6 +245,15 @@ def test_errors_stand_on_the_papers_scale():
     words = "Value network of {}: training and test error, half of (z - v)^2"
     assert rows[words.format("one position a game")] == ("0.226, 0.234", "0.250, 0.300")
     assert rows[words.format("whole games")] == ("0.19, 0.37", ", 0.400")
+
+
+def test_a_folder_of_games_without_a_shard_is_left_out_of_the_report(tmp_path):
+    """A command that was interrupted before its first shard has a manifest and a journal alone."""
+    (tmp_path / "games").mkdir()
+    assert outcomes_of(tmp_path / "games") is None
+    (tmp_path / "network").mkdir()
+    (tmp_path / "network" / "curves.csv").write_text("step,name,value\n10,validation/value_mse,0.5\n")
+    assert _value_errors(tmp_path / "network", tmp_path / "games")["selection"] == 0.5
 
 
 def test_results_count_for_the_first_network_in_both_colours(tmp_path):
