@@ -19,31 +19,34 @@ META_FIELDS = 8
 
 
 class Board(NamedTuple):
-    """One position's stones. L = ``cell_count(size)``; per-chain fields are valid at ``head[stone]`` only."""
+    """Stones, chains and simple ko of one position. L = ``cell_count(size)``.
+
+    Fields of a chain (``lib_sum``, ``stones``, ``libs``) are valid at its head only.
+    """
 
     buffer: Annotated[np.ndarray, "uint64[words]"]
-    """the memory of all other fields, which are views of it"""
+    """the memory of which all other fields are views"""
     hash: Annotated[np.ndarray, "uint64[1]"]
     """XOR of the Zobrist words of the stones"""
     meta: Annotated[np.ndarray, "int64[META_FIELDS]"]
-    """by ``META_...``: size; stride of a row; the point that simple ko forbids (0 = none) and the colour for which it
-    does; number of empty points; Black's and White's stones captured so far"""
+    """by ``META_...``: board size; cells per row; point that simple ko forbids (0 = none) and the colour that may not
+    play there; number of empty points; number of Black's and of White's stones taken off so far"""
     lib_sum: Annotated[np.ndarray, "int32[L]"]
-    """sum of the points of a chain's distinct liberties"""
+    """by chain: sum of the points of its distinct liberties"""
     head: Annotated[np.ndarray, "int16[L]"]
-    """head of a stone's chain, the point that names it; 0 on empty and border cells"""
+    """by point: head of the stone's chain, the stone whose point names the chain; 0 on empty and border cells"""
     next: Annotated[np.ndarray, "int16[L]"]
-    """next stone of the same chain, circular"""
+    """by stone: next stone of its chain, in a circular list"""
     stones: Annotated[np.ndarray, "int16[L]"]
-    """stones of the chain"""
+    """by chain: number of its stones"""
     libs: Annotated[np.ndarray, "int16[L]"]
-    """distinct liberties of the chain"""
+    """by chain: number of its distinct liberties"""
     empty: Annotated[np.ndarray, "int16[size * size]"]
-    """the empty points in no particular order; the first META_N_EMPTY are valid"""
+    """the empty points in no particular order; the first ``meta[META_N_EMPTY]`` items are valid"""
     slot: Annotated[np.ndarray, "int16[L]"]
-    """index of an empty point in ``empty``"""
+    """by empty point: its index in ``empty``"""
     color: Annotated[np.ndarray, "uint8[L]"]
-    """EMPTY, BLACK, WHITE or BORDER"""
+    """by cell: EMPTY, BLACK, WHITE or BORDER"""
 
 
 def new_board(size: int) -> Board:
@@ -60,7 +63,7 @@ def new_board(size: int) -> Board:
 
 
 def clear(board: Board) -> None:
-    """Remove all stones; the size stays."""
+    """Reset a board to the empty board of its size: no stones, no ko, nothing captured."""
     size = int(board.meta[META_SIZE])
     board.buffer[:] = 0
     board.meta[META_SIZE] = size
@@ -75,13 +78,13 @@ def clear(board: Board) -> None:
 
 @kernel
 def copy_board(target, source):
-    """Copy a board to another one of the same size."""
+    """Copy the board ``source`` to ``target``, of the same size."""
     copy_items(target.buffer, source.buffer, len(source.buffer))
 
 
 @inlined_kernel
 def color_empty_point(board, point, color):
-    """Set the colour of an empty point; updates the hash and the list of empty points, not the chains."""
+    """Put a stone on an empty point in ``color``, ``empty`` and ``hash``, without updating chains and liberties."""
     board.meta[META_N_EMPTY] -= 1
     last, hole = board.empty[board.meta[META_N_EMPTY]], board.slot[point]
     board.empty[hole] = last
@@ -92,7 +95,7 @@ def color_empty_point(board, point, color):
 
 @inlined_kernel
 def empty_point(board, point):
-    """Make a point empty: the inverse of :func:`color_empty_point`."""
+    """Remove a stone from ``color``, ``empty`` and ``hash``: the inverse of :func:`color_empty_point`."""
     count = board.meta[META_N_EMPTY]
     board.hash[0] ^= ZOBRIST[board.color[point], point]
     board.color[point] = EMPTY
@@ -103,7 +106,7 @@ def empty_point(board, point):
 
 @kernel
 def _fill_point(board, point, color):
-    """Put a stone on an empty point as a chain of its own, with its liberties."""
+    """Put a stone on an empty point as a new chain and count its liberties; other chains are not updated."""
     color_empty_point(board, point, color)
     board.head[point] = point
     board.next[point] = point
@@ -120,7 +123,7 @@ def _fill_point(board, point, color):
 
 @inlined_kernel
 def _chains_around(board, point, color):
-    """Heads of the chains of a colour that touch a point, each once, padded with 0 to four."""
+    """Heads of the distinct chains of a colour that touch a point: four ints, 0 for neighbours that add no chain."""
     cells, head, stride = board.color, board.head, board.meta[META_STRIDE]
     first = np.int64(head[point - stride]) if cells[point - stride] == color else 0
     second = np.int64(head[point - 1]) if cells[point - 1] == color else 0
@@ -137,7 +140,7 @@ def _chains_around(board, point, color):
 
 @kernel
 def _change_liberty(board, point, color, change):
-    """Add (change +1) or remove (-1) the liberty ``point`` of each distinct adjacent chain of a colour."""
+    """Add (``change`` = 1) or remove (-1) the liberty ``point`` for each chain of a colour that touches it."""
     for chain in _chains_around(board, point, color):
         if chain != 0:
             board.libs[chain] += change
@@ -176,7 +179,7 @@ def _merge(board, first, second):
 
 @kernel
 def _remove_chain(board, chain):
-    """Remove a chain, whose points become liberties of its neighbours; returns the number of stones."""
+    """Take a chain off and add its points to the liberties of adjacent chains; returns the number of stones."""
     mine = np.int64(board.color[chain])
     count = np.int64(board.stones[chain])
     stone = chain
@@ -191,7 +194,7 @@ def _remove_chain(board, chain):
 
 @kernel
 def play(board, point, color):
-    """Put a stone on an empty point (or pass), capture, and set the simple ko.
+    """Play a stone or a pass: place the stone, remove captured chains and set the point forbidden by simple ko.
 
     Legality is not checked: the player's own chain is removed if it has no liberty (suicide).
 
@@ -199,7 +202,7 @@ def play(board, point, color):
         point: an empty point, or PASS.
         color: BLACK or WHITE.
     Returns:
-        int: opponent's stones captured.
+        int: number of the opponent's stones captured.
     """
     meta = board.meta
     meta[META_KO_POINT] = 0
@@ -231,7 +234,7 @@ def play(board, point, color):
 
 @inlined_kernel
 def stones_lost_by_suicide(board, point, color):
-    """Number of own stones that a move takes off; 0 if it is not suicide."""
+    """Number of the player's own stones that a suicide takes off, the new stone included; 0 if it is no suicide."""
     stride = board.meta[META_STRIDE]
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         there = board.color[neighbour]
@@ -267,9 +270,9 @@ def is_legal(board, point, color, multi_stone_suicide):
 
 @inlined_kernel
 def is_eye(board, point, color):
-    """Whether an empty point is a single-point eye of a colour: all neighbours are its own, and the eye is not false.
+    """Whether an empty point is a single-point eye of a colour: all neighbours have the colour, and it is not false.
 
-    It is false if the opponent has two diagonals, or one at the edge or in the corner.
+    An eye is false if the opponent holds two of its diagonal points, or one if it is at the edge or in the corner.
     """
     stride = board.meta[META_STRIDE]
     cells = board.color
@@ -318,14 +321,14 @@ def _chain_hash(board, chain):
 
 @kernel
 def list_captures(board, stone, points, start, end):
-    """List the captures of enemy chains in atari that touch a chain: their last liberties.
+    """List the points that capture an enemy chain touching a given chain: the last liberties of enemies in atari.
 
     Args:
         stone: int, any stone of the chain; the walk begins with it.
-        start, end: int, present range of the list in ``points``.
+        start, end: int, range of the list in ``points`` before the call.
         points: int16[n]: new points are appended at ``end``, without duplicates and as far as they fit.
     Returns:
-        int: new end of the list.
+        int: end of the list after the call.
     """
     cells, head, stride = board.color, board.head, board.meta[META_STRIDE]
     enemy = 3 - cells[stone]

@@ -12,18 +12,18 @@ EMPTY_SIGNS = ".+"
 
 
 class Diagram(NamedTuple):
-    """The content of a text diagram."""
+    """A parsed text diagram: the board and its marked points."""
 
     board: Board
     marks: dict[str, int]
-    """points of other signs in the diagram, all of them empty"""
+    """sign -> its point, for each mark; marked points are empty"""
 
 
 def parse(text: str) -> Diagram:
-    """Parse a diagram: ``X`` or ``#`` black, ``O`` white, ``.`` or ``+`` empty, other signs marks on empty points.
+    """Parse a diagram: ``X`` or ``#`` black, ``O`` white, ``.`` or ``+`` empty, any other sign a mark.
 
-    One line is a row; spaces are ignored. Output of :func:`render` is accepted too: then rows are the lines between
-    the two lines of column letters, without row numbers and parentheses.
+    One line is a row; spaces are ignored. A mark stands on an empty point. Output of :func:`render` is accepted too:
+    then the rows are the lines between the two lines of column letters, without row numbers and parentheses.
 
     Raises:
         ValueError: not a square of a supported size, a mark used twice, or a chain without liberties.
@@ -52,7 +52,7 @@ def parse(text: str) -> Diagram:
 
 
 def render(board: Board, last_move: int = PASS) -> str:
-    """The board with coordinates, star points and prisoners, for GTP's showboard.
+    """Draw a board as text with coordinates, star points and numbers of captured stones, for GTP's showboard.
 
     Args:
         last_move: point to put in parentheses; PASS = none.

@@ -1,10 +1,10 @@
 """A game: its first position, moves, rules and komi.
 
-A :class:`Game` has its first and its current position, and makes others by replaying: undo and a change of rules use
-the same kernel as play, so hashes and the history for superko are the same. After undo, growth or a change of rules
-``position`` is a new object; references to the old one stay valid.
+A :class:`Game` keeps its first and its current position. Undo and a change of rules replay the moves from the first
+position by the kernel that plays moves, so hashes and the history for superko are as if just played. After undo, after
+a change of rules and when its capacity grows, ``position`` is a new object; references to the old one stay valid.
 
-Messages of ``ValueError`` begin with GTP's error message.
+Where GTP defines an error message, the message of the ``ValueError`` begins with it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,21 +42,21 @@ DEFAULT_KOMI = SetupOptions.komi
 
 
 class Stage(NamedTuple):
-    """The part of a game before a setup in mid-game."""
+    """A part of a game that ends with a setup in mid-game: its first position and its moves."""
 
     stones: dict[int, int]
-    """colour by point, before the first move"""
+    """point -> colour of each stone before the first move"""
     to_move: int
     moves: list[tuple[int, int]]
-    """colour and point"""
+    """colour and point of each move, oldest first"""
 
 
 class Game:
-    """A game from its first position to its last move."""
+    """A game: first position, moves, current position, rules and komi."""
 
     position: Position
     earlier: Sequence[Stage]
-    """stages before the first position, which only records use"""
+    """parts of the game before the first position, oldest first; only written to records, never replayed"""
 
     def __init__(self, size: int = 19, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> None:
         self._rules = rules
@@ -73,22 +73,22 @@ class Game:
 
     @property
     def komi(self) -> float:
-        """White's points, a multiple of a half."""
+        """Points that White gets, a multiple of 0.5."""
         return self._half_points / 2
 
     @property
     def handicap(self) -> int:
-        """Handicap stones, 0 in an even game; see :func:`engine.go.position.play_move`."""
+        """Number of handicap stones, 0 in an even game; see :func:`engine.go.position.play_move`."""
         return int(self.position.meta[META_HANDICAP])
 
     @property
     def to_move(self) -> int:
-        """The colour to move; after a move the opponent of its colour."""
+        """The colour to move; after a move, the opponent of the colour that played it."""
         return int(self.position.meta[META_TO_MOVE])
 
     @property
     def n_moves(self) -> int:
-        """Moves played, passes included, handicap stones not."""
+        """Number of moves played; passes count, handicap stones do not."""
         return int(self.position.meta[META_N_MOVES])
 
     @property
@@ -102,11 +102,11 @@ class Game:
         return [(int(colors[n]), int(points[n])) for n in range(self.n_moves)]
 
     def start_stones(self) -> dict[int, int]:
-        """Colour of every stone that was on the board before the first move, by point."""
+        """Point -> colour of every stone that was on the board before the first move."""
         return _stones(self._first)
 
     def stones(self) -> dict[int, int]:
-        """Colour of every stone on the board, by point."""
+        """Point -> colour of every stone on the board."""
         return _stones(self.position)
 
     @property
@@ -115,11 +115,11 @@ class Game:
         return int(self._first.meta[META_TO_MOVE])
 
     def captures(self, color: int) -> int:
-        """Stones of the opponent that came off the board: captured, or lost by suicide."""
+        """Number of stones that the opponent of ``color`` has lost, captured or by suicide."""
         return int(self.position.board.meta[META_CAPTURED_BLACK + other(color) - BLACK])
 
     def new(self, size: int) -> None:
-        """An empty board; rules and komi stay.
+        """Start a new game on an empty board; rules and komi stay.
 
         Raises:
             ValueError: "unacceptable size"; the game stays as it is.
@@ -132,7 +132,7 @@ class Game:
         """Set the komi, in the middle of a game too.
 
         Raises:
-            ValueError: not in half points.
+            ValueError: the komi is not a multiple of 0.5, or too large (:func:`engine.go.rules.twice_komi`).
         """
         self._half_points = twice_komi(komi)
         self._first.rules[RULE_KOMI_X2] = self._half_points
@@ -179,11 +179,11 @@ class Game:
         self, black: Iterable[int], white: Iterable[int], to_move: int, captured: tuple[int, int] = (0, 0),
         earlier: Sequence[Stage] = (),
     ) -> None:  # fmt: skip
-        """Start the game from a position, without moves; stones of Black alone are a handicap.
+        """Start the game, without moves, from given stones; two or more of Black's alone are a handicap.
 
         Args:
-            captured: number of Black's and of White's stones captured before.
-            earlier: stages of the game before this position.
+            captured: number of Black's and of White's stones captured before this position.
+            earlier: parts of the game before this position, oldest first.
         Raises:
             ValueError: a point is named twice or off the board, or a chain has no liberty; the game is not changed.
         """
@@ -231,14 +231,14 @@ class Game:
         """Place handicap stones on points of the client's choice; White is to move.
 
         Raises:
-            ValueError: "board not empty", or "bad vertex list": fewer than two points, a point twice, no point free.
+            ValueError: "board not empty", or "bad vertex list": see :func:`engine.go.handicap.check_free_handicap`.
         """
         stones = [int(point) for point in points]
         check_free_handicap(stones, self.size)
         self._place_handicap(stones)
 
     def _place_handicap(self, points: list[int]) -> None:
-        """Start the game with stones of Black."""
+        """Start the game with Black's handicap stones, White to move; raises ValueError if it has begun."""
         if self.n_moves or self.position.board.meta[META_N_EMPTY] < self.size**2:
             raise ValueError("board not empty")
         position = new_position(self.size)
@@ -247,7 +247,7 @@ class Game:
         self._begin(position, WHITE)
 
     def _begin(self, position: Position, to_move: int) -> None:
-        """Start the game from the stones of a position, under the game's rules."""
+        """Make a position the first of the game, under the game's rules and komi, without history."""
         begin(position, to_move)
         apply_rules(position, self._rules, self.komi)
         self.position = position
@@ -255,7 +255,7 @@ class Game:
         self.earlier = ()
 
     def _replay(self, count: int) -> None:
-        """Set the position after the first ``count`` moves."""
+        """Set ``position`` to the one after the first ``count`` moves, by replaying them."""
         played = self.position
         self.position = with_capacity(self._first, len(played.moves))
         _play_moves(self.position, played.moves, played.colors, count)
@@ -266,7 +266,7 @@ class Game:
 
 @kernel
 def _play_moves(position, points, colors, count):
-    """Play the first moves of a record."""
+    """Play the first ``count`` of the given moves."""
     for n in range(count):
         play_move(position, points[n], colors[n])
 
@@ -277,7 +277,7 @@ def _on_board(position: Position, point: int) -> bool:
 
 
 def _stones(position: Position) -> dict[int, int]:
-    """Colour of every stone of a position, by point."""
+    """Point -> colour of every stone of a position."""
     cells = position.board.color
     points = on_board_points(int(position.board.meta[META_SIZE]))
     return {int(point): int(cells[point]) for point in points if cells[point] != EMPTY}

@@ -5,7 +5,7 @@
 * SGF coordinates: two letters, column then row, from the top left;
 * *policy index*: ``row * size + column`` from the top left, ``size * size`` for a pass.
 
-A padded row holds ``size + 1`` cells: one border cell on the left, which also closes the row before it.
+A padded row holds ``size + 1`` cells: its border cell on the left is also the right border of the row above.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ MAX_CELLS = (MAX_SIZE + 1) * (MAX_SIZE + 2) + 1
 
 @kernel
 def cell_count(size):
-    """Cells of the padded array: rows with one border cell each, a border row above and below, one last border cell."""
+    """Number of cells of a padded array: rows with one border cell each, border rows above and below, one last cell."""
     return (size + 1) * (size + 2) + 1
 
 
@@ -58,7 +58,7 @@ def point_of(index, size):
 
 
 def on_board_points(size: int) -> np.ndarray:
-    """All points in policy order, int16[size * size]."""
+    """All points of the board in policy order, without the pass, int16[size * size]."""
     rows, columns = np.divmod(np.arange(size * size), size)
     return ((rows + 1) * (size + 1) + columns + 1).astype(np.int16)
 

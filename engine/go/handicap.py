@@ -1,4 +1,4 @@
-"""Points of handicap stones (fixed, free, or given by the client) and star points; without numpy and Numba.
+"""Points of handicap stones (fixed, free, or given by the client) and star points; imports neither numpy nor Numba.
 
 Source: GTP version 2, draft 2, section 4.1.
 """
@@ -9,9 +9,10 @@ from engine.go.points import is_on_board, padded
 
 
 def handicap_places(size: int) -> list[tuple[int, int]]:
-    """Row and column, from the top left and from 0, of the points of the fixed handicap, in GTP 2's order.
+    """Row and column of each fixed handicap point, from 0 at the top left, in GTP 2's order (section 4.1.1).
 
-    These are corners, sides and centre; even sizes and 7x7 have corners alone, smaller boards none (section 4.1.1).
+    Odd sizes from 9x9 on have points in corners, on sides and in the centre; 7x7 and even sizes from 8x8 on have the
+    corners alone; smaller boards have none.
     """
     if size < 7:
         return []
@@ -24,7 +25,7 @@ def handicap_places(size: int) -> list[tuple[int, int]]:
 
 
 def star_points(size: int) -> list[tuple[int, int]]:
-    """Row and column of the star points: the handicap places, below 13x13 without those in the middle of the sides."""
+    """Row and column of the star points: the fixed handicap points, below 13x13 without those on the sides."""
     places = handicap_places(size)
     return places if size >= 13 else places[:4] + places[8:]
 
@@ -43,7 +44,7 @@ def fixed_handicap_points(size: int, count: int) -> list[int]:
 
 
 def free_handicap_points(size: int, count: int) -> list[int]:
-    """Points of a free handicap: first the fixed ones, then one by one the point farthest from all others.
+    """Points of a free handicap: first the fixed ones, then one by one the open point of best :func:`_handicap_merit`.
 
     Raises:
         ValueError: "invalid number of stones": fewer than two, or no point left free.
@@ -74,7 +75,8 @@ def check_free_handicap(points: Sequence[int], size: int) -> None:
 
 
 def _handicap_merit(point: int, stones: list[tuple[int, int]], size: int) -> tuple[int, int, int]:
-    """Sort key, larger is better: height up to the fixed points' line, then distance to stones, then centrality."""
+    """Sort key of a point, larger is better: its line, up to that of the star points; then its distance to the nearest
+    of the stones, which are (row, column) from 1; then its closeness to the centre."""
     row, column = divmod(point, size + 1)
     line = 4 if size >= 13 else 3 if size >= 7 else 2
     height = min(row, column, size + 1 - row, size + 1 - column)

@@ -7,8 +7,8 @@ the prey's last liberty or capture a hunter's chain in atari that touches the pr
 ladder *works* if the hunter captures against every defence. So ladder makers and breakers, several escape lines,
 snapbacks and captured stones count; a net, which needs a quiet move, does not.
 
-Ko: the runner is assumed to win every ko, so the hunter never captures into one, neither on the way nor at the end.
-Thus a ladder that works needs no ko threat. Suicide is never played.
+Ko: the runner is assumed to win every ko, so a hunter's move that takes a ko fails, on the way and at the end. Thus a
+ladder that works needs no ko threat. Suicide is never played.
 
 * A *ladder capture* is a legal move on a liberty of an opponent's chain of exactly two liberties, after which the
   ladder works.
@@ -19,7 +19,7 @@ A read stops unfinished after ``READ_NODES`` moves; its move is then neither a c
 
 KataGo's definition (:mod:`engine.features.katago`) uses :func:`search_ladder` too, with three differences. For KataGo
 
-* a prey in atari on the hunter's turn is captured; for us a single stone must be captured without a ko;
+* a prey in atari on the hunter's turn is captured; by our definition a single stone must be captured without a ko;
 * a prey whose two liberties are both kos that the hunter can take, and whose connections gain no liberty, is captured
   (:func:`_dies_by_two_kos`);
 * the hunter does not play where a ko was just taken, even if that would capture more than the ko stone.
@@ -49,18 +49,21 @@ from engine.system.arrays import allocate, append_once, copy_items, fill_items
 from engine.system.jit import inlined_kernel, kernel
 
 READ_NODES = 400
-"""Most moves of one read; a ladder across 19x19 takes 58"""
+"""Maximum number of moves that one read plays; a ladder across 19x19 takes 58"""
 POSITION_NODES = 2000
-"""Most moves of all reads of one position"""
+"""Maximum number of moves that all reads of one position play together"""
 
 
 @inlined_kernel
 def _read(board, scratch, point, prey, color):
-    """Whether a move is legal and a ladder capture of an opponent's prey, or a ladder escape of an own prey.
+    """Whether a move is legal and a ladder capture of the opponent's prey, or a ladder escape of the player's own prey.
+
+    The moves that the read plays are subtracted from ``scratch.nodes_left``.
 
     Args:
-        point: a move on one of an opponent's prey's two liberties, or one that takes an own prey out of atari.
+        point: the move, on one of two liberties of the opponent's prey, or taking the player's prey out of atari.
         prey: a stone of the prey.
+        color: BLACK or WHITE, the player.
     """
     left = min(READ_NODES, scratch.nodes_left[0])
     if left == 0 or not is_legal(board, point, color, False):
@@ -79,8 +82,9 @@ def _read(board, scratch, point, prey, color):
 def ladder_planes(board, color, scratch, capture_out, escape_out):
     """Mark every ladder capture and ladder escape of the side to move.
 
-    Chains of three or more liberties are skipped, and all reads together play at most ``POSITION_NODES`` moves: 8 us on
-    average over positions of real 19x19 games, 23 us at the 95th percentile, 110 us at the worst of 300.
+    Only own chains in atari and opponent's chains of two liberties are read, and all reads together play at most
+    ``POSITION_NODES`` moves. Time for positions of real 19x19 games: 8 us on average, 23 us at the 95th percentile,
+    110 us at the worst of 300.
 
     Args:
         board: only read.
@@ -113,15 +117,16 @@ def ladder_planes(board, color, scratch, capture_out, escape_out):
 
 
 FRAMES = 64
-"""Most open second choices; KATAGO_FRAMES for KataGo's definition, whose reads are longer"""
+"""Maximum number of open frames; KATAGO_FRAMES by KataGo's definition, whose reads are longer. A *frame* is a position
+on the way to the current one where the side to move has untried moves"""
 KATAGO_FRAMES = 512
 MOST_PENDING = 4096
-"""Most moves waiting in open frames"""
+"""Maximum number of moves that wait in open frames"""
 SAVED_TRIED, SAVED_ROOT = KATAGO_FRAMES, KATAGO_FRAMES + 1
-"""Rows of ``LadderScratch.saved`` after those of frames: the board before a trial move, and a caller's board"""
+"""Rows of ``LadderScratch.saved`` after those of frames: for the board before a trial move, and for a caller's board"""
 
 ESCAPED, CAPTURED, UNFINISHED = range(3)
-"""Verdicts of a read"""
+"""Results of :func:`search_ladder`: what happens to the prey"""
 
 
 class LadderScratch(NamedTuple):
@@ -130,21 +135,21 @@ class LadderScratch(NamedTuple):
     board: Board
     """the board on which moves are played"""
     saved: Annotated[np.ndarray, "uint64[KATAGO_FRAMES + 2, words]"]
-    """board memory before each open choice; then SAVED_TRIED, SAVED_ROOT"""
+    """row i: ``Board.buffer`` at the position of frame i; then the rows SAVED_TRIED and SAVED_ROOT"""
     hunts: Annotated[np.ndarray, "uint8[KATAGO_FRAMES]"]
-    """1 = the choice is the hunter's"""
+    """by frame: 1 = the hunter is to move, 0 = the runner"""
     first: Annotated[np.ndarray, "int16[KATAGO_FRAMES]"]
-    """start of the frame's untried moves in ``pending``"""
+    """by frame: start of its untried moves in ``pending``"""
     end: Annotated[np.ndarray, "int16[KATAGO_FRAMES]"]
-    """end of the frame's untried moves in ``pending``"""
+    """by frame: end of its untried moves in ``pending``"""
     pending: Annotated[np.ndarray, "int16[MOST_PENDING]"]
-    """moves of all open frames"""
+    """untried moves of all open frames, then those listed for the current position"""
     candidates: Annotated[np.ndarray, "int16[MOST_PENDING]"]
-    """first moves to read for one chain"""
+    """moves to read for one chain, each the first move of a read"""
     capture: Annotated[np.ndarray, "int16[1]"]
-    """any capture, for a test whether there is one"""
+    """one capturing move, where only the existence of captures is tested"""
     nodes_left: Annotated[np.ndarray, "int64[1]"]
-    """number of moves that may still be played, 0 or more"""
+    """number of moves that reads of this position may still play, 0 or more"""
 
 
 def new_ladder_scratch(size: int) -> LadderScratch:
@@ -155,7 +160,7 @@ def new_ladder_scratch(size: int) -> LadderScratch:
 
 @kernel
 def _two_liberties(board, chain):
-    """The two liberties of a chain."""
+    """The two liberties, as points, of a chain that has exactly two."""
     stride = board.meta[META_STRIDE]
     stone = np.int64(chain)
     while True:
@@ -167,11 +172,11 @@ def _two_liberties(board, chain):
 
 @kernel
 def room(board, point, taken, color):
-    """Lower bound, at most 3, of the liberties of a chain extended to ``point`` after the hunter's move on ``taken``.
+    """Lower bound, 3 at most, of the number of liberties that a chain has after it extends to ``point``.
 
     Args:
-        taken: int, a point, or PASS if the hunter does not move before.
-        color: BLACK or WHITE, the chain's.
+        taken: int, the point where the hunter moves just before the extension; PASS = the hunter does not move.
+        color: BLACK or WHITE, the colour of the chain.
     """
     stride = board.meta[META_STRIDE]
     found = 0
@@ -192,7 +197,7 @@ def push_defences(board, prey, pending, start):
         prey: int, a stone of the chain.
         pending: int16[MOST_PENDING]: moves are written from ``start`` on, as far as they fit.
     Returns:
-        int: end of the list.
+        int: index in ``pending`` after the last move written.
     """
     chain = np.int64(board.head[prey])
     end = list_captures(board, chain, pending, start, start)
@@ -206,15 +211,15 @@ def push_defences(board, prey, pending, start):
 def push_ataris(board, prey, banned, pending, start):
     """List the hunter's ataris on a prey of two liberties.
 
-    An atari is left out if the extension on the other liberty surely has three. The atari that leaves fewer liberties
-    comes last, so it is tried first.
+    An atari is left out if the prey is sure to have three liberties after it extends on the other one. The atari that
+    leaves the prey fewer liberties comes last, so it is tried first.
 
     Args:
         prey: int, a stone of the chain.
-        banned: int, a point where the hunter must not play, or PASS.
+        banned: int, a point where the hunter must not play; PASS = none.
         pending, start: as for :func:`push_defences`.
     Returns:
-        int: end of the list.
+        int: index in ``pending`` after the last move written.
     """
     chain = board.head[prey]
     color = board.color[prey]
@@ -237,7 +242,7 @@ def push_ataris(board, prey, banned, pending, start):
 
 @kernel
 def _is_ko_to_take(board, point, hunter):
-    """Whether a hunter's move takes a ko: all neighbours are the runner's, one of them in atari and a single stone."""
+    """Whether a hunter's move would take a ko: the runner has all neighbours, one of them, a lone stone, in atari."""
     stride = board.meta[META_STRIDE]
     lone = PASS
     for beside in (point - stride, point - 1, point + 1, point + stride):
@@ -253,10 +258,10 @@ def _is_ko_to_take(board, point, hunter):
 
 @kernel
 def _connects_to(board, point, color, spare):
-    """Liberties of a move's chain after the move; the board is restored.
+    """Number of liberties that the chain of a move has after the move, which is tried and taken back.
 
     Args:
-        spare: uint64[words], overwritten: memory for the board meanwhile.
+        spare: uint64[words], overwritten: memory in which the board is kept during the trial.
     """
     copy_items(spare, board.buffer, len(spare))
     play(board, point, color)
@@ -267,8 +272,8 @@ def _connects_to(board, point, color, spare):
 
 @kernel
 def _dies_by_two_kos(board, prey, scratch):
-    """KataGo's double ko: both liberties of the prey are kos that the hunter can take, neither connection gives the
-    runner three liberties, and no hunter's chain that touches the prey is in atari."""
+    """Whether a prey of two liberties is captured by KataGo's rule for double kos: the hunter can take a ko at each
+    liberty, no connection there gives the prey three liberties, and no hunter's chain that touches it is in atari."""
     chain, runner = np.int64(board.head[prey]), board.color[prey]
     one, two = _two_liberties(board, chain)
     if not _is_ko_to_take(board, one, 3 - runner) or not _is_ko_to_take(board, two, 3 - runner):
@@ -285,21 +290,22 @@ def search_ladder(scratch, first, prey, hunts, nodes, katagos):
 
     1. Play the last chosen move.
     2. Find a verdict on the position, or list the moves of the side to move.
-    3. With a verdict, close the frames that it decides and return to the first one that it does not.
+    3. With a verdict, close the innermost frames whose side to move wins by it, then go back to the untried moves of
+       the next frame; if none is left, return the verdict.
     4. Choose the last listed move; if others remain, open a frame for them. A frame is closed when its last move is
        chosen, since the verdict on that move is then the frame's own.
 
     Args:
         scratch: its board is the position, and is overwritten.
-        first: the first move, which is legal and takes the prey out of atari or puts it into atari; a pass of the
-            hunter leaves it in atari.
+        first: the first move: a legal move of the runner that takes the prey out of atari, a legal move of the hunter
+            that puts it into atari, or a pass of the hunter while it is in atari.
         prey: a stone of the chain.
         hunts: whether the first move is the hunter's.
-        nodes: most moves to play, more than 0.
-        katagos: True for KataGo's definition, by which the first move is the hunter's; None for ours. Numba compiles
+        nodes: maximum number of moves to play, 1 or more.
+        katagos: True for KataGo's definition, which needs a first move of the hunter; None for ours. Numba compiles
             one function for each type, so neither definition pays for the branches of the other.
     Returns:
-        tuple: ESCAPED, CAPTURED or UNFINISHED; number of moves left.
+        tuple: ESCAPED, CAPTURED or UNFINISHED; how many of the ``nodes`` moves were not played.
     """
     now, pending = scratch.board, scratch.pending
     runner = now.color[prey]

@@ -1,12 +1,12 @@
 """Unconditionally alive chains: Benson's algorithm.
 
-A chain is *pass-alive* if its opponent cannot capture it even if its owner always passes. Regions here are maximal sets
-of connected points without the owner's stones, but with the opponent's. A region is *vital* to a chain if each of its
-empty points is a liberty of the chain. Chains with fewer than two vital regions, and regions that touch a removed
-chain, are removed repeatedly until nothing changes; the remaining chains are pass-alive.
+A chain is *pass-alive* if its opponent cannot capture it even if its owner always passes. Regions here are maximal
+connected sets of points without a stone of the owner: empty points and the opponent's stones. A region is *vital* to a
+chain if each of its empty points is a liberty of the chain. Chains with fewer than two vital regions, and regions that
+touch a removed chain, are removed repeatedly until nothing changes; the remaining chains are pass-alive.
 
-If suicide of several stones is legal, the opponent may empty a region of his own stones and so gain room in it. Then a
-region is vital only if each of its points, not only each empty one, touches the chain.
+If suicide of several stones is legal, the opponent may remove stones of his own from a region and so gain room in it.
+Then a region is vital only if each of its points, not only each empty one, touches the chain.
 
 Source: David B. Benson, "Life in the game of Go", Information Sciences 10 (1976).
 """
@@ -25,31 +25,31 @@ class LifeScratch(NamedTuple):
     """Working memory for boards of one size; one per thread. L = ``cell_count(size)``."""
 
     region: Annotated[np.ndarray, "int16[L]"]
-    """number of a point's region, from 1; 0 = not visited yet, or the owner's stone"""
+    """by point: number of its region, from 1; 0 = not visited yet, or the owner's stone"""
     stack: Annotated[np.ndarray, "int16[L]"]
     """points of the region being walked"""
     touched: Annotated[np.ndarray, "int16[L]"]
-    """by chain: number of the latest region found to touch it, 0 = none"""
+    """by chain: the last region found to touch it, by its number; 0 = none"""
     shared: Annotated[np.ndarray, "int16[L]"]
-    """by chain: number of that region's empty points (with suicide, points) that touch the chain"""
+    """by chain: how many empty points (all points if suicide is legal) of the region in ``touched`` touch the chain"""
     vital: Annotated[np.ndarray, "int16[L]"]
-    """by chain: number of vital regions that are not removed"""
+    """by chain: number of its vital regions that are not removed"""
     chain_lives: Annotated[np.ndarray, "uint8[L]"]
-    """by chain: 1 = not removed"""
+    """by chain: 1 = not removed; in the end, pass-alive"""
     region_lives: Annotated[np.ndarray, "uint8[L]"]
-    """by region: 1 = not removed"""
+    """by region: 1 = not removed; in the end, it touches pass-alive chains only"""
     proves: Annotated[np.ndarray, "uint8[L]"]
-    """by region: 1 = vital to a living chain"""
+    """by region: 1 = vital to a pass-alive chain"""
     inner: Annotated[np.ndarray, "uint8[L]"]
-    """by region: points that touch no stone of the owner, counted up to 2"""
+    """by region: number of its points that touch no stone of the owner, counted up to 2"""
     holds: Annotated[np.ndarray, "uint8[L]"]
     """by region: 1 = it contains stones of the opponent"""
     pair_chain: Annotated[np.ndarray, "int16[4 * L]"]
-    """chain of each pair of a chain and a region that touch"""
+    """by pair of a chain and a region that touch: the chain"""
     pair_region: Annotated[np.ndarray, "int16[4 * L]"]
-    """region of each pair"""
+    """by pair: number of the region"""
     pair_vital: Annotated[np.ndarray, "int16[4 * L]"]
-    """1 = the region is vital to the chain"""
+    """by pair: 1 = the region is vital to the chain"""
 
 
 def new_life_scratch(size: int) -> LifeScratch:
@@ -63,7 +63,7 @@ def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False)
     Args:
         color: BLACK or WHITE.
         out: uint8[size * size] in policy order, overwritten: 1 on pass-alive chains of the colour and on the regions
-            vital to one of them, in which the opponent can make no eye.
+            vital to one of them (the opponent can make no eye there).
         suicide: whether suicide of several stones is legal.
     """
     mark_pass_alive(board, color, suicide, new_life_scratch(int(board.meta[META_SIZE])), out)
@@ -71,14 +71,14 @@ def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False)
 
 @kernel
 def find_life(board, color, suicide, scratch):
-    """Benson's algorithm: number the regions of a colour, remove chains and regions.
+    """Run Benson's algorithm for a colour: number its regions, then remove chains and regions that are not alive.
 
     Args:
         suicide: bool, whether suicide of several stones is legal.
         scratch: :class:`LifeScratch` of this board size, overwritten; ``region``, ``chain_lives``, ``region_lives``,
             ``inner`` and ``holds`` are the result.
     Returns:
-        int: number of valid pairs.
+        int: number of valid items of ``pair_chain``, ``pair_region`` and ``pair_vital``.
     """
     pairs = _find_pairs(board, color, suicide, scratch)
     _give_up(scratch, pairs)
@@ -87,7 +87,7 @@ def find_life(board, color, suicide, scratch):
 
 @kernel
 def mark_pass_alive(board, color, suicide, scratch, out):
-    """:func:`pass_alive` for kernels.
+    """The kernel of :func:`pass_alive`, in the caller's memory.
 
     Args:
         suicide, scratch: as for :func:`find_life`.
@@ -109,7 +109,7 @@ def mark_pass_alive(board, color, suicide, scratch, out):
 
 @kernel
 def _find_pairs(board, color, suicide, scratch):
-    """Number the regions and list which chain touches which; returns the number of pairs."""
+    """Number the regions and list each pair of a chain and a region that touch; returns the number of pairs."""
     size = board.meta[META_SIZE]
     fill_items(scratch.region, 0)
     fill_items(scratch.touched, 0)
@@ -126,7 +126,7 @@ def _find_pairs(board, color, suicide, scratch):
 
 @kernel
 def _walk_region(board, color, suicide, scratch, start, region, pairs):
-    """Flood one region from a point and append its pairs; returns the new number of pairs."""
+    """Flood-fill one region from a point and append its pairs; returns the new number of pairs."""
     stride = board.meta[META_STRIDE]
     cells, head = board.color, board.head
     of, stack, touched, shared = scratch.region, scratch.stack, scratch.touched, scratch.shared
@@ -172,7 +172,7 @@ def _walk_region(board, color, suicide, scratch, start, region, pairs):
 
 @kernel
 def _give_up(scratch, pairs):
-    """Remove chains with fewer than two vital regions and regions beside removed chains, until nothing changes."""
+    """Remove chains with fewer than two vital regions, and regions that touch removed chains, until nothing changes."""
     chain_lives, region_lives, vital = scratch.chain_lives, scratch.region_lives, scratch.vital
     pair_chain, pair_region, pair_vital = scratch.pair_chain, scratch.pair_region, scratch.pair_vital
     changed = True

@@ -2,14 +2,14 @@
 
 A group is *lost* here if (1) all its liberties are in one region of one point, two points or the square of four, which
 is one eye even if its owner plays first, and (2) every chain around it is *sturdy*, so that it cannot be captured
-instead. Larger regions, and all that a move would make into two eyes, are left to estimates. Groups, regions and eyes
-are those of :mod:`engine.go.scoring`. Start at :func:`lost_points`.
+instead. Larger regions, and regions that one move can make into two eyes, are left to estimates. Groups, regions and
+eyes are those of :mod:`engine.go.scoring`. Start at :func:`lost_points`.
 
-A chain is sturdy if it has two liberties and itself touches regions worth two eyes around which all chains are sturdy.
-This is Benson's iteration (:mod:`engine.go.life`) with eyes in place of his vital regions, so no eye is false: a stone
-of the opponent in such an eye is answered within it, and every chain around it keeps a liberty in another eye. A region
-between several chains is one eye of any shape, since a move in it may separate them; from ``ROOMY`` points on it is
-two, assuming that its owner has room to connect.
+A chain is sturdy if it has at least two liberties and touches regions worth at least two eyes around which all chains
+are sturdy too. This is Benson's iteration (:mod:`engine.go.life`) with eyes in place of vital regions, so no eye is
+false: a stone of the opponent in such an eye is answered within it, and every chain around it keeps a liberty in
+another eye. A region between several chains is one eye whatever its shape, since a move in it may separate them; from
+``ROOMY`` points on it is two, assuming that its owner has room to connect.
 
 Source of the iteration: D. B. Benson, "Life in the Game of Go", Information Sciences 10 (1976).
 """
@@ -23,11 +23,11 @@ from engine.go.scoring import DAME, EYE, TOUCHES, find_regions, join_groups, roo
 from engine.system.jit import kernel
 
 ROOMY = 8
-"""Points"""
+"""Number of points from which on a region between several chains counts as two eyes"""
 
 
 def lost_points(board: Board) -> NDArray[np.int8]:
-    """Stones and eyes of lost groups.
+    """Mark the stones and eyes of lost groups, as defined in the module's docstring.
 
     Args:
         board: without stones that are surely dead; its stones are not changed.
@@ -45,13 +45,13 @@ def lost_points(board: Board) -> NDArray[np.int8]:
 
 @kernel
 def _mark_lost(board, lost, sturdy, marks, owner):
-    """:func:`lost_points` in the caller's memory.
+    """The kernel of :func:`lost_points`, in the caller's memory.
 
     Args:
         lost: uint8[L] of zeros, overwritten: 1 at the root of a lost group.
         sturdy: uint8[L] of zeros, overwritten: 1 at the head of a sturdy chain.
-        marks: int64[2, L] of zeros, overwritten.
-        owner: int8[size * size], overwritten.
+        marks: int64[2, L] of zeros, overwritten: working memory.
+        owner: int8[size * size], overwritten by the result of :func:`lost_points`.
     """
     find_regions(board)
     _mark_sturdy(board, sturdy, marks[0], marks[1])
@@ -76,7 +76,7 @@ def _mark_lost(board, lost, sturdy, marks, owner):
 
 @kernel
 def _has_one_eye_at_most(board, root):
-    """Whether a root's group touches no dame and has a single region, which is one eye whoever plays there first."""
+    """Whether the group of a root touches no dame and has a single region: one point, two, or the square of four."""
     state = board.lib_sum[root]
     if state & TOUCHES not in (BLACK, WHITE) or state & DAME != 0 or state // EYE != 1:
         return False
@@ -91,7 +91,7 @@ def _has_one_eye_at_most(board, root):
 
 @kernel
 def _is_held(board, chain, sturdy):
-    """Whether all chains around a chain are sturdy."""
+    """Whether every opponent's chain that touches a chain is sturdy."""
     stride, stone = board.meta[META_STRIDE], chain
     enemy = 3 - board.color[chain]
     for _ in range(board.stones[chain]):
@@ -104,8 +104,8 @@ def _is_held(board, chain, sturdy):
 
 @kernel
 def _group_root(board, chain):
-    """Root of a chain's group, as set by :func:`engine.go.scoring.join_groups`; 0 for a chain that touches dame
-    alone."""
+    """Root of a chain's group, as set by :func:`engine.go.scoring.join_groups`; 0 for a chain whose
+    liberties are all dame."""
     stride = board.meta[META_STRIDE]
     stone = chain
     for _ in range(board.stones[chain]):
@@ -120,12 +120,12 @@ def _group_root(board, chain):
 
 @kernel
 def _mark_sturdy(board, sturdy, eyes, seen):
-    """Mark the sturdy chains of both colours; regions are not joined yet.
+    """Mark the sturdy chains of both colours; the regions must be found, but not joined to groups yet.
 
     Args:
         sturdy: uint8[L] of zeros, overwritten: 1 at the head of a sturdy chain.
-        eyes: int64[L], overwritten: by a region's root, its eyes for each chain around it.
-        seen: int64[L] of zeros, overwritten: by a region's root, the number of the latest count that included it.
+        eyes: int64[L], overwritten: by a region's root, the number of eyes that each chain around it gets.
+        seen: int64[L] of zeros, overwritten: by a region's root, the last ``count`` of :func:`_count_eyes` for it.
     """
     size, counts, changed = board.meta[META_SIZE], 0, True
     for index in range(size * size):
@@ -153,7 +153,10 @@ def _mark_sturdy(board, sturdy, eyes, seen):
 
 @kernel
 def _count_eyes(board, chain, eyes, seen, count, spoils):
-    """Number of eyes that a chain itself touches; if ``spoils`` they are set to 0 for all chains."""
+    """Number of eyes in the regions that a chain touches; ``spoils`` sets the eyes of these regions to 0 afterwards.
+
+    ``count`` numbers the calls, so that a region that touches several stones is counted once.
+    """
     stride, stone, found = board.meta[META_STRIDE], chain, 0
     for _ in range(board.stones[chain]):
         for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
@@ -170,7 +173,10 @@ def _count_eyes(board, chain, eyes, seen, count, spoils):
 
 @kernel
 def _eyes_around(board, root):
-    """Eyes of a region for the chains around it."""
+    """Number of eyes that each chain around a region gets from it: 0 from dame, else 1 or 2.
+
+    It is 1 if several chains surround the region and it has fewer than ``ROOMY`` points, else as its shape is worth.
+    """
     stride, count, first, parted, point = board.meta[META_STRIDE], 0, 0, False, root
     if board.lib_sum[root] & TOUCHES not in (BLACK, WHITE):
         return 0

@@ -1,6 +1,6 @@
 """Points, colours and vertices in plain Python, usable before numpy and Numba are imported.
 
-:mod:`engine.go.geometry`, which adds kernels, documents them and exports the same names.
+The coordinates are documented in :mod:`engine.go.geometry`, which adds kernels and exports the names of this module.
 """
 
 MIN_SIZE = 2
@@ -19,10 +19,10 @@ def to_vertex(point: int, size: int) -> str:
 
 
 def from_vertex(text: str, size: int) -> int:
-    """Point of a GTP vertex, either case.
+    """Point of a GTP vertex, in upper or lower case.
 
     Raises:
-        ValueError: the text is not a vertex of this board; the message names both.
+        ValueError: the text is not a vertex of this board; the message quotes the text.
     """
     word = text.strip().upper()
     if word == "PASS":
@@ -40,7 +40,7 @@ def from_vertex(text: str, size: int) -> int:
 
 
 def padded(row: int, column: int, size: int) -> int:
-    """Point of a row and column from the top left, both from 0; the Python form of ``geometry.point_at``."""
+    """Point of a row and column counted from the top left, both from 0; the Python form of ``geometry.point_at``."""
     return (row + 1) * (size + 1) + column + 1
 
 

@@ -48,7 +48,7 @@ from engine.system.jit import inlined_kernel, kernel
 """Indices into ``Position.meta``."""
 META_FIELDS = 8
 ENDED, OVER = -1, -2
-"""Values of ``META_N_ALONE`` directly after White's first stone, and after the next move"""
+"""Values of ``META_N_ALONE``: just after White's first stone, and from the next move on"""
 PAST_BOARDS = 8
 FILTER_WORDS = 64
 
@@ -60,20 +60,20 @@ class Position(NamedTuple):
     rules: Annotated[np.ndarray, "int64[RULE_FIELDS]"]
     """by ``RULE_...`` of :mod:`engine.go.rules`: the flags, and twice the komi (White's points)"""
     meta: Annotated[np.ndarray, "int64[META_FIELDS]"]
-    """by ``META_...``: number of moves; colour to move; number of consecutive passes at the end; handicap stones (see
-    :func:`play_move`); index of the first hash for superko; colour that took the button (0 = none); number of Black's
-    stones while White has none, then ``ENDED`` and ``OVER``; number of moves that encoders hide
-    (:func:`hide_course`)"""
+    """by ``META_...``: number of moves; colour to move; number of consecutive passes at the end; number of handicap
+    stones (see :func:`play_move`); index of the first of ``hashes`` that superko compares; colour that took the button
+    (0 = none); number of Black's stones while White has none, then ``ENDED`` and ``OVER``; number of moves in
+    the position whose moves encoders hide (:func:`hide_course`)"""
     past: Annotated[np.ndarray, "uint8[PAST_BOARDS, L]"]
-    """stones after move n in row n % 8, the current position included"""
+    """row n % PAST_BOARDS: ``Board.color`` after n moves, for the PAST_BOARDS latest n, the present one included"""
     moves: Annotated[np.ndarray, "int16[CAP]"]
     """points played, oldest first; PASS = 0"""
     colors: Annotated[np.ndarray, "uint8[CAP]"]
     """colours of the moves"""
     hashes: Annotated[np.ndarray, "uint64[CAP + 1]"]
-    """superko keys by number of moves; ``hashes[0]`` is that of the first position"""
+    """item n: superko key of the position after n moves"""
     seen: Annotated[np.ndarray, "uint64[FILTER_WORDS]"]
-    """a bit for each ``key & 4095`` of the keys so far; 0 = certainly new"""
+    """filter of superko keys: bit ``key & 4095`` is set for each key so far; a key whose bit is 0 is certainly new"""
 
 
 def new_position(size: int, capacity: int = 0) -> Position:
@@ -81,7 +81,7 @@ def new_position(size: int, capacity: int = 0) -> Position:
 
     Args:
         size: 2 to 25.
-        capacity: most moves; 0 = about three times the number of points.
+        capacity: maximum number of moves; 0 = about three times the number of points.
     """
     room = capacity or 3 * size * size + 64
     position = allocate(Position, board=new_board(size), L=int(cell_count(size)), CAP=room)
@@ -90,17 +90,17 @@ def new_position(size: int, capacity: int = 0) -> Position:
 
 
 def hide_course(position: Position) -> None:
-    """Hide the moves so far from encoders whose networks support positions without history.
+    """Hide the moves that led to this position from encoders of networks that support positions without history.
 
-    So an analysis does not depend on the strength of the players who reached the position. Positions below the root are
-    encoded with their last moves, so that analyses of a game's positions share evaluations. Superko still uses the
-    whole history. Source: KataGo, ``ignorePreRootHistory``, which hides these moves below the root too.
+    So an analysis does not depend on the strength of the players who reached the position. Positions after further
+    moves are encoded with all their last moves, so that analyses of a game's positions share evaluations. Superko still
+    uses the whole history. Source: KataGo, ``ignorePreRootHistory``, which hides these moves after further moves too.
     """
     position.meta[META_BARE_AT] = position.meta[META_N_MOVES]
 
 
 def with_capacity(position: Position, capacity: int) -> Position:
-    """A copy of the position with room for ``capacity`` moves, or for one more than it has."""
+    """A copy of the position with room for ``capacity`` moves, and for at least one more than it has."""
     copy = new_position(int(position.board.meta[META_SIZE]), max(capacity, int(position.meta[META_N_MOVES]) + 1))
     copy_position(copy, position)
     return copy
@@ -160,7 +160,7 @@ def _remember(position, n):
 
 @kernel
 def copy_position(target, source):
-    """Copy a position to another one of the same size and sufficient capacity."""
+    """Copy the position ``source`` to ``target``, of the same size and sufficient capacity."""
     copy_board(target.board, source.board)
     copy_items(target.rules, source.rules, RULE_FIELDS)
     copy_items(target.meta, source.meta, META_FIELDS)
@@ -184,7 +184,7 @@ def play_move(position, point, color):
     Legality is not checked; the point must be empty, and there must be capacity for one more move.
 
     Returns:
-        int: opponent's stones captured.
+        int: number of the opponent's stones captured.
     """
     meta = position.meta
     captured = play(position.board, point, color)
@@ -224,10 +224,10 @@ def _count_handicap(position, n):
 
 @inlined_kernel
 def repeats(position, point, color):
-    """Whether a move would repeat an earlier position by the position's ko rule.
+    """Whether a move would repeat an earlier position, which the ko rule forbids; False under simple ko and for a pass.
 
-    While no stone has been captured no position can recur, since every move adds a stone. The first capture leaves the
-    stone just played, so only a suicide can be the first repetition.
+    Until stones come off no position can recur, since every move adds a stone. The first move that captures still adds
+    a stone, on a point that was empty in all earlier positions, so of such moves only a suicide can repeat one.
     """
     rule = position.rules[RULE_KO]
     board = position.board
@@ -278,8 +278,8 @@ def apply_rules(position: Position, rules: Rules, komi: float) -> None:
     """Set a position's rules and komi (White's points).
 
     Raises:
-        ValueError: the komi is not in half points, or ko rule or button change after moves were played, on which the
-            keys of the history depend (``Game.set_rules`` replays the moves).
+        ValueError: the komi is not a multiple of 0.5 or too large, or the ko rule or the button would change after a
+            move was played: superko keys depend on these rules (``Game.set_rules`` replays the moves).
     """
     flags, half_points = position.rules, twice_komi(komi)
     played = bool(position.meta[META_N_MOVES])
@@ -292,9 +292,10 @@ def apply_rules(position: Position, rules: Rules, komi: float) -> None:
 
 
 def count_none_beside_atari(position: Position) -> None:
-    """Set TAX_ATARI under territory scoring without a tax: points beside an own chain in atari do not count.
+    """Set TAX_ATARI if the rules are territory scoring without a tax; other rules are not changed.
 
-    KataGo counts so from version 3 of its rules on, for networks trained with it. Other rules are not changed.
+    Then points beside a chain of their owner in atari do not count. KataGo counts in this way from version 3 of its
+    rules on, for networks trained with it.
     """
     flags = position.rules
     if flags[RULE_SCORING] == SCORING_TERRITORY and flags[RULE_TAX] == TAX_NONE:

@@ -1,6 +1,6 @@
 """Random numbers for kernels: splitmix64 for keys, seeds and tables, xoshiro256++ for sequences.
 
-The state of a sequence is an array of the caller, so a run is reproducible by its seed.
+The caller keeps a sequence's state in an array, so the same seed always gives the same numbers.
 
 Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014); Vigna's ``splitmix64.c``;
 Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021).

@@ -1,8 +1,8 @@
 """Past boards of a position, with chains and liberties.
 
 A position stores the stones of its last boards, but chains and liberties of the current one alone. Few points differ
-between consecutive boards, so :func:`past_board` changes a copy instead of setting up a new board: 0.4 us a move on
-19x19.
+between consecutive boards, so :func:`past_board` changes a copy instead of setting up a new board: 0.4 us for each move
+back on 19x19.
 """
 
 import numpy as np
@@ -15,11 +15,11 @@ from engine.system.jit import kernel
 
 @kernel
 def past_board(position, age, board, changed):
-    """Change a board to the one of some moves ago, ko included; prisoner counts stay.
+    """Turn a copy of a position's board into the board some moves ago, ko included; capture counts are not changed.
 
     Args:
         position: only read.
-        age: number of moves ago, 0 to PAST_BOARDS - 2, at most the moves played.
+        age: number of moves to go back, 0 to PAST_BOARDS - 2, at most the number of moves played.
         board: a copy of the position's board, or the result for a smaller age.
         changed: int16[L], overwritten: working memory.
     """
@@ -33,9 +33,10 @@ def past_board(position, age, board, changed):
 
 @kernel
 def _ko_taken(board, before, point):
-    """The ko point after the last move, PASS if it took no ko.
+    """The point that simple ko forbids after the last move; PASS if the move took no ko.
 
     Args:
+        board: after the move.
         before: uint8[L]: the stones before the move.
         point: the move.
     """
@@ -54,7 +55,7 @@ def _ko_taken(board, before, point):
 
 @kernel
 def _set_stones(board, stones, changed):
-    """Replace a board's stones, updating only chains at points that change; clears the ko, keeps prisoner counts.
+    """Replace a board's stones, updating only chains at points that change; clears the ko, keeps capture counts.
 
     Args:
         stones: uint8[L]: colours by point; each chain must have a liberty.
@@ -84,7 +85,7 @@ def _set_stones(board, stones, changed):
 
 @kernel
 def _forget_chain(board, stone):
-    """Reset ``head`` of a chain's stones."""
+    """Set ``head`` of all stones of a chain to 0."""
     head = board.head
     while head[stone] != 0:
         head[stone] = 0
@@ -93,7 +94,7 @@ def _forget_chain(board, stone):
 
 @kernel
 def _recolor(board, point, stones):
-    """Change the colour of a point that belongs to no chain."""
+    """Set a point that belongs to no chain to its colour in ``stones``."""
     if board.color[point] != EMPTY:
         empty_point(board, point)
     if stones[point] != EMPTY:

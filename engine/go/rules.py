@@ -6,10 +6,10 @@ Every rule set is a combination of the flags that KataGo describes
 * ko: simple, or positional or situational superko;
 * scoring: area (stones and territory) or territory (territory and prisoners);
 * tax: points that do not count (see :mod:`engine.go.scoring`): none, those in seki, or also two for each living group;
-* suicide: whether a move may take off two or more of its own stones (a single stone never);
+* suicide: whether a move may take off two or more of the player's own stones (a single stone never);
 * button: the first pass of the game is worth half a point and does not count towards ending it;
 * handicap bonus: White's points for N handicap stones: none, N - 1 or N;
-* friendly pass: whether dead stones may be agreed upon instead of captured.
+* friendly pass: whether players may agree on dead stones instead of capturing them.
 
 ``chinese`` has the simple ko, as in play over the board, ``chinese-ogs`` the positional superko of some servers. Only
 the standard library is imported here, so that names can be checked before numpy and Numba are loaded.
@@ -32,7 +32,7 @@ TAX_NONE, TAX_SEKI, TAX_ALL, TAX_ATARI = range(4)
 """No rule set has TAX_ATARI; :func:`engine.go.position.count_none_beside_atari` sets it"""
 BONUS_NONE, BONUS_N_MINUS_ONE, BONUS_N = range(3)
 MAX_KOMI = 1000.0
-"""More than any board has points"""
+"""Largest accepted komi, positive or negative; more than any board has points"""
 
 
 KATAGO_KEYS: dict[str, tuple[str, dict[Any, Any]]] = {
@@ -50,18 +50,18 @@ SHORT_FORM = re.compile(
     r"ko(?P<ko>SIMPLE|POSITIONAL|SITUATIONAL)|scor(?:ing|e)(?P<scoring>AREA|TERRITORY)|tax(?P<tax>NONE|SEKI|ALL)"
     r"|sui(?P<suicide>[01])|button(?P<hasButton>[01])|whb(?P<whiteHandicapBonus>0|N-1|N)|fpok(?P<friendlyPassOk>[01])"
 )
-"""A part of KataGo's short form of rules in SGF, ``koPOSITIONALscoreAREAtaxNONEsui1``; groups are keys of its JSON.
-Source: KataGo, cpp/game/rules.cpp"""
+"""One flag in KataGo's short form of rules in SGF, ``koPOSITIONALscoreAREAtaxNONEsui1``; each group is named by the
+key of KataGo's JSON. Source: KataGo, cpp/game/rules.cpp"""
 CUSTOM = "custom"
 """Name of rules that are not one of ``RULE_SETS``"""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """One set of rules: values of the constants above, the fields after ``name`` in the order of ``RULE_...``.
+    """One set of rules. Fields after ``name`` hold the constants above, in the order of the indices ``RULE_...``.
 
     Raises:
-        ValueError: a value is not one of its constants, or a button without area scoring.
+        ValueError: a value is not one of the field's constants, or a button without area scoring.
     """
 
     name: str
@@ -116,14 +116,14 @@ ALIASES = {
 
 
 def _word(name: str) -> str:
-    """A name in lower case without separators."""
+    """A name in lower case without ``-``, ``_`` and white space."""
     return re.sub(r"[-_\s]", "", name.lower())
 
 
 BY_WORD = {_word(name): rules for name, rules in RULE_SETS.items()} | {
     _word(alias): RULE_SETS[name] for alias, name in ALIASES.items()
 }
-"""Normalised name -> rule set"""
+"""Name or alias, normalised by :func:`_word` -> rule set"""
 
 
 def rules_named(name: str) -> Rules:
@@ -144,7 +144,7 @@ def rules_from(text: str) -> Rules:
     Missing flags are Tromp-Taylor's, except that the tax of territory scoring is "seki".
 
     Raises:
-        ValueError: unknown rules, or an invalid key or value; one line.
+        ValueError: unknown rules, or an invalid key or value; the message is one line.
     """
     if not text.lstrip().startswith("{"):
         return rules_of_short_form(text) if SHORT_FORM.match(text.lstrip()) else rules_named(text)
@@ -166,10 +166,10 @@ def _of_flags(given: dict[str, Any]) -> Rules:
 
 
 def with_flag(rules: Rules, key: str, value: str) -> Rules:
-    """Rules with one flag changed, both as KataGo calls them: ``ko SITUATIONAL``, ``suicide true``.
+    """A copy of rules with one flag changed; key and value are KataGo's: ``ko``, ``SITUATIONAL``.
 
     Raises:
-        ValueError: no such flag or value; one line.
+        ValueError: no such flag or value; the message is one line.
     """
     return _recognised(asdict(rules) | _flag(key, value))
 
@@ -178,7 +178,7 @@ def rules_of_short_form(text: str) -> Rules:
     """Parse KataGo's short form of rules, with or without spaces; defaults as for :func:`rules_from`.
 
     Raises:
-        ValueError: the text has other parts.
+        ValueError: a part of the text is not a flag of the short form.
     """
     text = "".join(text.split())
     found, at = dict[str, str](), 0
@@ -204,12 +204,12 @@ def short_form(rules: Rules) -> str:
 
 
 def rules_json(rules: Rules) -> str:
-    """Rules as KataGo's JSON object, with its order of keys, without spaces."""
+    """Rules as KataGo's JSON object, in KataGo's order of keys, without spaces."""
     return json.dumps(_katago_flags(rules), separators=(",", ":"))
 
 
 def _katago_flags(rules: Rules) -> dict[str, Any]:
-    """Rules by KataGo's keys and values."""
+    """Rules as KataGo's keys and values, in the order of KataGo's JSON."""
     found = {}
     for key, (field, values) in KATAGO_KEYS.items():
         found[key] = next(word for word, flag in values.items() if flag == getattr(rules, field))
@@ -217,7 +217,7 @@ def _katago_flags(rules: Rules) -> dict[str, Any]:
 
 
 def _flag(key: str, value: Any) -> dict[str, Any]:
-    """One of KataGo's flags as our field and value; case is ignored."""
+    """One of KataGo's flags as {our field: our value}, whatever its case; raises ValueError if it is unknown."""
     known = {name.lower(): name for name in KATAGO_KEYS} | {"score": "scoring"}
     if key.lower() not in known:
         raise ValueError(f"rules have no {key[:40]!r}, expected one of {', '.join(KATAGO_KEYS)}")
@@ -231,16 +231,16 @@ def _flag(key: str, value: Any) -> dict[str, Any]:
 
 
 def _recognised(flags: dict[str, Any]) -> Rules:
-    """The rules of some flags: the named rule set if there is one, else ``CUSTOM``."""
+    """Rules of given fields: the rule set that has all of them, else rules named ``CUSTOM``."""
     custom = Rules(**flags | {"name": CUSTOM})
     return next((known for known in RULE_SETS.values() if replace(known, name=CUSTOM) == custom), custom)
 
 
 def twice_komi(komi: float) -> int:
-    """Komi in half points, as in positions.
+    """Komi in half points, as positions store it.
 
     Raises:
-        ValueError: komi is not a multiple of a half, or beyond ``MAX_KOMI``.
+        ValueError: the komi is not a multiple of 0.5, or beyond ``MAX_KOMI``.
     """
     if not math.isfinite(komi) or abs(komi) > MAX_KOMI or not float(2 * komi).is_integer():
         raise ValueError(f"komi is {komi}, expected whole or half points between -{MAX_KOMI:g} and {MAX_KOMI:g}")

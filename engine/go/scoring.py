@@ -15,7 +15,7 @@ points are *dame* and count for neither side.
   dame that connect it are unfilled. The Japanese rules require that dame are played first, but in human games they are
   not, so positions from which dead stones are removed are scored by :func:`engine.go.seki.score_with_dame_filled`.
 * Tax "seki": regions of groups in seki do not count. Their stones do, under area scoring.
-* Tax "all": the same, and each living group (one that owns a region and is not in seki) costs its owner two points for
+* Tax "all": as "seki", and each living group (one that owns a region and is not in seki) costs its owner two points for
   the eyes that it cannot fill.
 * Tax "atari", for networks trained with it: points of regions do not count beside a chain of their owner in atari.
 * White gets the komi and the rules' bonus for handicap stones; the side that took the button gets half a point.
@@ -25,7 +25,7 @@ Sources: area, the Tromp-Taylor rules (https://tromp.github.io/go.html); taxes, 
 seki is our own.
 
 All kernels store their data of regions in the fields that :class:`engine.go.board.Board` uses for chains, at empty
-points, where the board never reads them. Threads: no other thread may use the board meanwhile.
+points, where the board never reads them. Threads: no other thread may use the board while a kernel runs.
 """
 
 from collections.abc import Iterable
@@ -60,18 +60,19 @@ from engine.go.rules import (
 from engine.system.jit import kernel
 
 TOUCHES = 3
-"""Mask of the bits of ``lib_sum`` at a region's root for the colours that it touches, BLACK and WHITE"""
+"""Mask of two bits of ``lib_sum`` at a region's root, BLACK and WHITE: set if the region touches stones of the
+colour"""
 DAME = 4
-"""Bit of ``lib_sum`` at a region's root: a chain of its group touches a dame"""
+"""Bit of ``lib_sum`` at a region's root: a chain of the root's group touches a dame"""
 EYE = 8
-"""Unit of the number of eyes of the root's group, in the higher bits of its ``lib_sum``"""
+"""One eye in ``lib_sum`` at a region's root: the bits from this one up hold the number of eyes of the root's group"""
 FINEST = 2.0**20
-"""Ownership is rounded to multiples of 1 / FINEST: sums of whole numbers do not depend on their order"""
+"""Ownership is summed in units of 1 / FINEST, rounded: sums of whole numbers do not depend on the order of points"""
 
 
 @kernel
 def area_owner(board, owner):
-    """Tromp-Taylor area, with all stones alive.
+    """Write the owner of every point by Tromp-Taylor area, with all stones alive.
 
     Args:
         owner: int8[size * size] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = dame.
@@ -98,7 +99,7 @@ def final_score_black(position):
 
 @kernel
 def score_black(position, tax):
-    """:func:`final_score_black` under another tax."""
+    """:func:`final_score_black` with ``tax``, a ``TAX_...``, in place of the position's own."""
     rules, meta, board = position.rules, position.meta, position.board
     lead = _board_score_black(board, rules[RULE_SCORING], tax) - rules[RULE_KOMI_X2] / 2.0 - _handicap_bonus(position)
     return lead + 0.5 * owner_sign(meta[META_BUTTON_TAKER])
@@ -113,9 +114,9 @@ def _handicap_bonus(position):
 
 @kernel
 def white_komi(position):
-    """White's points beyond area: komi, handicap bonus and, under territory scoring, the difference of stones played.
+    """White's points beyond area: komi, handicap bonus and, under territory scoring, a correction for stones played.
 
-    Territory scores differ from area scores by the numbers of stones that both sides have played.
+    Black's lead by territory is his lead by area minus the number of Black's stones played plus that of White's.
 
     Returns:
         float64: points, a multiple of a half, without the button.
@@ -131,7 +132,7 @@ def white_komi(position):
 
 @kernel
 def _board_score_black(board, scoring, tax):
-    """Black's lead on the board alone: stones or prisoners, regions, tax."""
+    """Black's lead without komi, bonus and button: stones (area scoring) or prisoners (territory), regions and tax."""
     meta = board.meta
     find_regions(board)
     taxes_seki = tax in (TAX_SEKI, TAX_ALL)
@@ -159,7 +160,7 @@ def _board_score_black(board, scoring, tax):
 
 @kernel
 def _is_beside_atari(board, point, color):
-    """Whether a point is beside a chain of its owner in atari; False for a point without owner."""
+    """Whether an empty point touches a chain of its owner ``color`` that is in atari; False for dame."""
     stride = board.meta[META_STRIDE]
     for beside in (point - stride, point - 1, point + 1, point + stride):
         if board.color[beside] == color and owner_sign(color) != 0 and board.libs[board.head[beside]] == 1:
@@ -185,7 +186,11 @@ def in_seki(state):
 
 @kernel
 def find_regions(board):
-    """Find all empty regions: circular lists in ``next``, roots in ``libs``, states in ``lib_sum[root]``."""
+    """Find all empty regions and store them at their points.
+
+    ``next`` links the points of a region in a circle; ``libs`` holds each point's root, which is one of the points;
+    ``lib_sum[root]`` is the region's state: the colours that it touches (TOUCHES) and its eyes (EYE).
+    """
     for i in range(board.meta[META_N_EMPTY]):
         board.libs[board.empty[i]] = 0
     for i in range(board.meta[META_N_EMPTY]):
@@ -224,7 +229,7 @@ def _walk_region(board, root):
 
 @kernel
 def _eyes(count, squares):
-    """Number of eyes of a region, 1 or 2.
+    """Number of eyes that a region of ``count`` points is worth, 1 or 2.
 
     Shapes with a vital point are recognised by ``squares``, the sum over the points of the squared number of neighbours
     within the region: of four points the square (16) and the pyramid (12), of five the bulky (22) and the cross (20),
@@ -235,7 +240,7 @@ def _eyes(count, squares):
 
 @kernel
 def root_of(board, point):
-    """Root of the group of an empty point's region."""
+    """Root of the region of an empty point, or of its group after :func:`join_groups`."""
     while board.libs[point] != point:
         point = board.libs[point]
     return point
@@ -243,7 +248,8 @@ def root_of(board, point):
 
 @kernel
 def join_groups(board):
-    """Join the regions of each group under one root, whose state has the sum of their eyes and the bit DAME."""
+    """Join the regions of each group under one root, whose state has the sum of their eyes, and DAME if a chain of the
+    group touches a dame."""
     size = board.meta[META_SIZE]
     for index in range(size * size):
         point = point_of(index, size)
@@ -253,7 +259,7 @@ def join_groups(board):
 
 @kernel
 def _join_around(board, chain):
-    """Join the regions that a chain touches and its colour owns."""
+    """Join the regions that a chain touches and its colour owns, and set DAME if the chain touches a dame."""
     stride = board.meta[META_STRIDE]
     mine = board.color[chain]
     group, dame = 0, False
@@ -277,7 +283,7 @@ def _join_around(board, chain):
 
 
 def remove_dead(position: Position, dead: Iterable[int]) -> Position:
-    """A copy of the position in which dead chains are prisoners.
+    """A copy of the position with dead chains taken off and counted as prisoners.
 
     Args:
         dead: one or more points of each dead chain.
@@ -298,7 +304,7 @@ def remove_dead(position: Position, dead: Iterable[int]) -> Position:
 
 @kernel
 def take_off(target, source, dead):
-    """Set up the source's living stones on the empty board ``target``; dead stones become prisoners.
+    """Copy the stones of ``source`` that are not dead to the empty board ``target``; dead stones become prisoners.
 
     Args:
         dead: uint8[L] by point: 1 = a dead stone; 0 on empty points.
@@ -319,7 +325,7 @@ def take_off(target, source, dead):
 
 
 def dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> list[int]:
-    """Stones of the chains that are dead by an estimate of ownership.
+    """Points of the chains that are dead according to an estimate of ownership.
 
     Args:
         ownership_black: float32[size * size] in policy order, 1 = certainly Black's, -1 = White's.
@@ -335,12 +341,12 @@ def dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> 
 
 @kernel
 def mark_dead(board, ownership_black, certainty, against, dead):
-    """Mark the points of the chains that are dead by an estimate of ownership.
+    """Mark the points of the chains that are dead according to an estimate of ownership.
 
     Args:
         ownership_black: as for :func:`dead_points`.
-        certainty: a chain is dead if its points' mean ownership, from the opponent's view, exceeds this.
-        against: float64[L], overwritten.
+        certainty: a chain is dead if the mean ownership of its points, 1 = certainly the opponent's, exceeds this.
+        against: float64[L], overwritten: working memory.
         dead: uint8[L] by point, overwritten on the board: 1 = a dead stone.
     """
     size = board.meta[META_SIZE]
@@ -361,7 +367,7 @@ def mark_dead(board, ownership_black, certainty, against, dead):
 
 
 def result_text(lead_black: float) -> str:
-    """``B+3.5``, ``W+0.5`` or ``0`` for a draw, as in GTP's final_score and the RE property of SGF."""
+    """A lead as text, ``B+3.5``, ``W+0.5``, or ``0`` for a draw, as in GTP's final_score and SGF's property RE."""
     if lead_black == 0:
         return "0"
     return f"{'B' if lead_black > 0 else 'W'}+{abs(lead_black):.1f}".removesuffix(".0")

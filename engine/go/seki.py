@@ -2,14 +2,15 @@
 
 :mod:`engine.go.scoring` takes the board literally: a group with fewer than two eyes that touches a dame is in seki. On
 the final boards of human games that is wrong more often than right, since the dame would connect the group to another
-eye, or close its border. So there are two further conditions, neither of which depends on the order of points:
+eye, or close its border. So there are two further conditions, neither of which depends on the order in which points are
+visited:
 
 * A colour may first fill dame beside its opponent's stones, as if the opponent passed: the largest set such that every
   filled point belongs to a group with two eyes. As in Benson's algorithm all dame are filled, then those of groups with
   fewer than two eyes are emptied until nothing changes. Filling dame never costs a group an eye, so the largest set is
-  unique. A group that has two eyes then is not in seki.
+  unique. A group that has two eyes after this filling is not in seki.
 * A seki needs groups of both colours: a group must share a dame with a group of the opponent that is in seki too. If
-  all opponent's groups around it have two eyes, it is dead or alive, as its ownership decides.
+  all opponent's groups around it have two eyes, the group is dead or alive, which an estimate of ownership decides.
 
 Start at :func:`score_with_dame_filled`; how often it agrees with records is in
 docs/lab/2026-11-28-endings-in-every-orientation.md.
@@ -48,9 +49,9 @@ class SekiMemory(NamedTuple):
     group: Annotated[np.ndarray, "int16[L]"]
     """by point: the root of its group, one of the group's stones; 0 = no group"""
     queue: Annotated[np.ndarray, "int16[L]"]
-    """points of the group being walked; later flags of groups and dame by their root"""
+    """points of the group being walked; reused for flags by root in :func:`_unmark_unshared`"""
     marks: Annotated[np.ndarray, "uint8[N*N]"]
-    """in policy order: 1 = in seki"""
+    """in policy order: 1 = stone or region of a group in seki"""
 
 
 def new_seki_memory(size: int) -> SekiMemory:
@@ -59,7 +60,7 @@ def new_seki_memory(size: int) -> SekiMemory:
 
 
 def score_with_dame_filled(position: Position) -> float:
-    """Black's lead in points: :func:`final_score_black` with the seki of this module, so unfilled dame do no harm.
+    """Black's lead in points: :func:`final_score_black` with this module's seki, which allows unfilled dame.
 
     Args:
         position: without its dead stones; its stones are not changed.
@@ -103,7 +104,7 @@ def new_count_memory(size: int, capacity: int) -> CountMemory:
 
 @kernel
 def count_without_dead(position, ownership_black, certainty, memory):
-    """:func:`score_with_dame_filled` without the chains that are dead by an estimate of ownership.
+    """:func:`score_with_dame_filled` after taking off the chains that are dead according to an estimate of ownership.
 
     Args:
         position: not changed.
@@ -137,7 +138,7 @@ def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:
 
 
 def seki_points(board: Board) -> np.ndarray:
-    """Stones and regions of groups in seki, as defined in the module's docstring.
+    """Mark the stones and regions of groups in seki, as defined in the module's docstring.
 
     Args:
         board: without its dead stones; not changed.
@@ -172,7 +173,7 @@ def _mark_seki(board, memory):
 
 @kernel
 def _walk_groups(board, memory):
-    """Find the groups of both colours on the board without filled dame."""
+    """Copy the board, without filled dame, to ``memory.filled`` and find the groups of both colours there."""
     filled, size = memory.filled, board.meta[META_SIZE]
     copy_board(filled, board)
     find_regions(filled)
@@ -187,8 +188,8 @@ def _walk_groups(board, memory):
 def _walk_group(board, root, group, queue):
     """Flood-fill a group from a stone, through stones of its colour and regions that it owns.
 
-    Eyes and whether the group touches a dame are written to ``lib_sum[root]``, in the format of
-    :mod:`engine.go.scoring` for a region's root; a chain's own ``lib_sum`` is lost.
+    The number of the group's eyes and the bit DAME are written to ``lib_sum[root]``, in the format of
+    :mod:`engine.go.scoring` for a region's root; they replace the ``lib_sum`` of a chain whose head is the root.
 
     Args:
         group: int16[L], overwritten by the root at the group's points.
@@ -219,7 +220,7 @@ def _walk_group(board, root, group, queue):
 
 @kernel
 def _unmark_connected(board, color, memory):
-    """Unmark the groups of a colour that have two eyes after it has filled dame."""
+    """Fill dame for a colour as the module's docstring says, and unmark its groups that then have two eyes."""
     filled, size, stride = memory.filled, board.meta[META_SIZE], board.meta[META_STRIDE]
     copy_board(filled, board)
     find_regions(filled)
@@ -241,7 +242,7 @@ def _unmark_connected(board, color, memory):
 
 @kernel
 def _give_back(board, color, memory):
-    """Empty the filled points of a colour's groups with fewer than two eyes; returns whether there were any."""
+    """Empty the filled dame in a colour's groups of fewer than two eyes; returns whether any point was emptied."""
     filled, size, found = memory.filled, board.meta[META_SIZE], False
     find_regions(filled)
     fill_items(memory.group, 0)
@@ -262,7 +263,7 @@ def _give_back(board, color, memory):
 
 @kernel
 def _unmark_unshared(board, memory):
-    """Unmark the groups that share no dame with a marked group of the opponent; returns whether there were any.
+    """Unmark the groups that share no dame with a marked group of the opponent; returns whether any was unmarked.
 
     Args:
         memory: as :func:`_walk_groups` left it.

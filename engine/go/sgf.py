@@ -1,12 +1,12 @@
-"""Games from and to SGF (Smart Game Format FF[1] to FF[4], www.red-bean.com/sgf), by sgfmill.
+"""Games from and to SGF (Smart Game Format FF[1] to FF[4], www.red-bean.com/sgf), with sgfmill.
 
 Only the main line of a game is read: setup stones, then moves; a file may contain several games. Common faults of files
-are accepted: text before the first ``(;``, wrong or missing encodings, komi in half "zi" or hundredths, passes as
-``tt``. Anything else is a ``ValueError`` of one line. Size and number of nodes are limited before parsing, and
-variations cost no more than their bytes, so a hostile file cannot exhaust the memory.
+are accepted: text before the first ``(;``, wrong or missing encodings, komi in "zi" or in hundredths of a point,
+passes as ``tt``. Any other fault raises a ``ValueError`` with a message of one line. Size and number of nodes are
+limited before parsing, and variations cost no more than their bytes, so a hostile file cannot exhaust the memory.
 
-A file's true encoding may differ from the one that it names: many files name none, or that of an earlier program; text
-converted to UTF-8 keeps the old name; some programs name UTF-8 and write in the encoding of their system. In some
+A file's true encoding may differ from the one in its CA property: many files name none, or that of an earlier program;
+text converted to UTF-8 keeps the old name; some programs name UTF-8 and write in the encoding of their system. In some
 encodings a byte inside a character may equal a bracket or a backslash, so a wrong encoding can also corrupt moves
 (:func:`in_known_encoding`).
 """
@@ -32,38 +32,38 @@ from engine.go.rules import CUSTOM, MAX_KOMI, RULE_SETS, Rules, rules_from, shor
 WIDE_ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030", "gb18030": "gb18030", "big5": "cp950", "cp950": "cp950",
                   "big5hkscs": "big5hkscs", "shift_jis": "cp932", "cp932": "cp932", "utf-16": "utf-16",
                   "iso2022_jp": "iso2022_jp_2", "iso2022_kr": "iso2022_kr"}  # fmt: skip
-"""Python's name of a multi-byte encoding -> the largest one of its family, by which it is read. In all of them a byte
-inside a character may equal a bracket or a backslash."""
+"""Python's name of a multi-byte encoding -> the largest encoding of its family, used to decode it. In all of them a
+byte inside a character may equal a bracket or a backslash."""
 NARROW_ENCODINGS = {
     *("ascii", "utf-8", "utf-8-sig", "euc_jp", "euc_kr", "cp949", "koi8-r", "koi8-u", "mac-roman", "tis-620"),
     *(f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))),
     *(f"cp{page}" for page in (437, 850, 852, 866, 874, *range(1250, 1259))),
 }
-"""Python's names of the other supported encodings; decoding some of the rest takes quadratic time"""
+"""Python's names of the other supported encodings; some unsupported ones take quadratic time to decode"""
 FALLBACKS = ("utf-8", "gb18030", "shift_jis")
-"""Encodings tried in this order for a value that is not in the file's encoding, before Latin-1, which never fails"""
+"""Encodings tried in this order if a value cannot be decoded by the file's encoding; the last resort is Latin-1"""
 _SAMPLE = 1 << 16
-"""Bytes by which an encoding is guessed, from the first one beyond ASCII on"""
+"""Number of bytes by which an encoding is guessed, from the first non-ASCII byte on"""
 _COMMON = {
     "gb18030": re.compile(rb"[\xa1-\xa3\xb0-\xd7][\xa1-\xfe]"),
     "cp932": re.compile(rb"\x81[\x40-\x9f]|\x82[\x4f-\xf1]|\x83[\x40-\x96]|[\x88-\x97][\x40-\xfc]"),
     "cp950": re.compile(rb"[\xa1-\xa3\xa4-\xc6][\x40-\x7e\xa1-\xfe]"),
 }
-"""Encoding -> its common characters: punctuation, kana, and the first level of Chinese characters"""
+"""Encoding -> pattern of its common characters: punctuation, kana, and the first level of Chinese characters"""
 _WIDE = {
     "gb18030": re.compile(rb"[\x81-\xfe](?:[\x30-\x39][\x81-\xfe][\x30-\x39]|[\x40-\x7e\x80-\xfe])|[\x80-\xff]"),
     "cp932": re.compile(rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]|[\x80-\xff]"),
     "cp950": re.compile(rb"[\x81-\xfe][\x40-\x7e\xa1-\xfe]|[\x80-\xff]"),
 }
-"""Encoding -> its characters beyond ASCII, or single bytes that are not part of one (in cp932 half-width kana)"""
+"""Encoding -> pattern of a non-ASCII character, or of a byte that is not part of one (in cp932 half-width kana)"""
 _ACCENTED = re.compile(rb"(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[A-Za-z])")
-"""One or two accented letters among plain ones, as in Western text"""
+"""Pattern of accented Latin-1 letters in Western text: a single one, or two between unaccented letters"""
 _THREE_BYTES = re.compile("[\u0800-\U0010ffff]")
 _BEYOND = re.compile(rb"[\x80-\xff]")
 
 
 def in_known_encoding(data: bytes) -> tuple[bytes, str]:
-    """A file's data and encoding; data in one of ``WIDE_ENCODINGS`` are converted to UTF-8."""
+    """A file's data and Python's name of their encoding; data in one of ``WIDE_ENCODINGS`` are converted to UTF-8."""
     encoding = _encoding_of(data)
     if encoding in WIDE_ENCODINGS:
         # In UTF-8 a byte that equals a bracket is a bracket. Data that cannot be decoded stay as they are.
@@ -81,7 +81,7 @@ def text_of(raw: bytes, encoding: str) -> str:
 
 
 def _encoding_of(data: bytes) -> str:
-    """Python's name of a file's encoding."""
+    """Python's name of a file's encoding: UTF-16 or UTF-8 if the bytes show it, else declared by CA, else guessed."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     declared = _declared(data)
@@ -105,7 +105,10 @@ def _declared(data: bytes) -> str:
 
 
 def _guessed(data: bytes) -> str:
-    """The encoding whose common characters have the largest share of the data; UTF-8 here is damaged UTF-8."""
+    """The encoding whose common characters have the largest share of data that are not valid UTF-8.
+
+    It may be UTF-8 too, for UTF-8 with damaged bytes.
+    """
     first = _BEYOND.search(data)
     sample = data[max(0, first.start() - 1) :][:_SAMPLE] if first else b""
     n_beyond = len(_BEYOND.findall(sample))
@@ -123,67 +126,69 @@ MAX_BYTES = 4 << 20
 MAX_NODES = 100_000
 MAX_VALUES = 500_000
 MAX_ESCAPES = 100_000
-"""Most backslashes; the parser needs a hundred bytes for each"""
+"""Maximum number of backslashes in a game; the parser needs a hundred bytes for each"""
 MAX_DEPTH = 2000
-"""Deepest nesting of variations"""
+"""Maximum depth of nested variations"""
 MAX_SETUPS = 1000
-"""Most nodes with setup on the main line, each of which may start a new game"""
+"""Maximum number of main-line nodes that set up stones; each may start a new game"""
 MAX_TEXT_BYTES = 1 << 17
-"""Longest value that is read as text; the parser needs a hundred bytes for each byte of white space"""
+"""Maximum size in bytes of a value read as text; for each white-space byte the parser needs a hundred bytes"""
 MAX_STONES = MAX_SIZE * MAX_SIZE
-"""Most points in one setup list, with those of rectangles"""
+"""Maximum number of points in one setup list, each rectangle counted by its points"""
 MOST_ZI = 5.0
-"""Largest komi in zi, half of the points, that is recognised"""
+"""Largest number with a quarter, such as 3.75, that is read as komi in zi (1 zi = 2 points)"""
 _KOMI = re.compile(
     r"\s*+([+-]?\d{1,9}(?:[.,]\d*+)?|[+-]?[.,]\d++)\s*+(?:又\s*+(\d)/([1-9]))?\s*+([½半])?"
     r"\s*+(?:points?|pts?|moku|[目집]|(子))?\s*+(半)?\s*+"
 )
-"""Groups: number, numerator and denominator of a fraction, a half, the unit zi, a half after the unit"""
+"""Pattern of a KM value. Groups: number, numerator and denominator of a fraction, a half, the unit zi, a half
+after the unit"""
 COLOR_OF = {"B": BLACK, "W": WHITE}
 DETAILS = ("AP", "BR", "DT", "HA", "KM", "PB", "PW", "RD", "TM", "WR")
 _VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"
-"""A property's value. Possessive, and it may end with the file, so that no byte is read twice."""
+"""Pattern of a property's value in brackets. It is possessive, and may lack its bracket at the end of the file, so that
+no byte is read twice"""
 _OF_RULES = re.compile(r"(?<!\s)\s++rules?\s*$", re.IGNORECASE)
 _START = re.compile(rb"\(\s*;")
 _TO_BRACKET = re.compile(rb"[^()\[]*+(?:" + _VALUE + rb"[^()\[]*+)*+([()])", re.DOTALL)
 _ROOT = re.compile(rb"\s*;(?:\s*[A-Za-z]+\s*(?:" + _VALUE + rb"\s*)++)*?\s*(?:FF|GM|SZ)\s*\[", re.DOTALL)
-"""The beginning of a game after its bracket; no variation begins so"""
+"""Pattern of the beginning of a root node, up to its first FF, GM or SZ; no other node has these properties"""
 STONES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
 """Setup property -> colour that it sets"""
 
 
 @dataclass
 class SgfGame:
-    """The main line of a file. Points are those of the board's size."""
+    """The main line of a game in a file. Points are those of :mod:`engine.go.geometry` for this board size."""
 
     size: int
     komi: float | None
-    """None = missing or invalid"""
+    """in points; None = missing or invalid"""
     rules: Rules | None
     """None = missing or unknown"""
     black: list[int] = field(default_factory=list)
-    """stones on the board before the first move"""
+    """points of Black's stones before the first move"""
     white: list[int] = field(default_factory=list)
     captured: tuple[int, int] = (0, 0)
     """number of Black's and of White's stones captured before the first move"""
     earlier: tuple[Stage, ...] = ()
-    """stages before a setup in mid-game, from which the game starts"""
+    """parts of the game before its last setup in mid-game, after which ``moves`` begins"""
     to_move: int = BLACK
     moves: list[tuple[int, int]] = field(default_factory=list)
-    """colour and point"""
+    """colour and point of each move"""
     result: str = ""
     details: dict[str, str] = field(default_factory=dict)
-    """texts of the first node's properties in ``DETAILS`` that are not empty"""
+    """property -> text, for the properties in ``DETAILS`` that the first node has"""
     unknown_rules: str = ""
-    """the file's name of its rules, if it is unknown"""
+    """beginning of the value of RU, if it names no known rules"""
 
     def to_game(self, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> Game:
         """The game with all its moves played.
 
         Args:
-            rules, komi: defaults for files without them.
+            rules, komi: used if the file names none.
         Raises:
-            ValueError: an illegal move (:meth:`engine.go.game.Game.play`) or setup; the message names the move.
+            ValueError: an illegal move (:meth:`engine.go.game.Game.play`), named in the message, or illegal setup.
         """
         game = Game(self.size, self.rules or rules, komi if self.komi is None else self.komi)
         if self.black or self.white or self.earlier or self.to_move != BLACK:
@@ -208,7 +213,7 @@ def read_sgf(data: bytes, n_moves: int | None = None) -> SgfGame:
     Args:
         n_moves: number of moves to read; later moves and setup are not read. None = all.
     Raises:
-        ValueError: broken, too large, not Go, or not a square board of 2 to 25; one line.
+        ValueError: broken, too large, not Go, or not a square board of 2 to 25; the message is one line.
     """
     # Before the conversion, which may double the size.
     _check_size(data)
@@ -216,10 +221,10 @@ def read_sgf(data: bytes, n_moves: int | None = None) -> SgfGame:
 
 
 def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
-    """The main line of every game of a file, in order; the limits above are for each game, not for the file.
+    """The main line of every game of a file, in order; size limits apply to each game, not to the file.
 
-    A broken game yields its error, and reading continues with the next game. A game without closing bracket ends where
-    the next one begins.
+    A broken game yields its ValueError, and reading continues with the next game. A game without closing bracket ends
+    where the next one begins.
     """
     for piece, encoding in game_pieces(data):
         try:
@@ -229,7 +234,7 @@ def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
 
 
 def game_pieces(data: bytes) -> Iterator[tuple[bytes, str]]:
-    """The bytes of every game of a file, and their encoding; a file without games is one piece."""
+    """The bytes and the encoding of each game of a file, in order; a file without games is one piece."""
     data, encoding = in_known_encoding(data)
     pieces = _split(data)
     # The piece of a file without games raises an error when it is parsed.
@@ -237,7 +242,7 @@ def game_pieces(data: bytes) -> Iterator[tuple[bytes, str]]:
 
 
 def _split(data: bytes) -> Iterator[bytes]:
-    """The bytes of every game of a file."""
+    """The bytes of each game of a file, in order."""
     start = _START.search(data)
     while start is not None:
         first, depth, end = start.start(), 1, start.start() + 1
@@ -260,15 +265,15 @@ def _check_size(data: bytes) -> None:
 
 
 def _read_game(data: bytes, encoding: str, n_moves: int | None = None) -> SgfGame:
-    """The first game of some bytes, from :func:`in_known_encoding`."""
+    """The main line of the first game in bytes from :func:`in_known_encoding`; raises as :func:`read_sgf` does."""
     return _Reader(list(sgf_grammar.main_sequence_iter(parsed_tree(data))), encoding, n_moves).game
 
 
 def parsed_tree(data: bytes) -> Any:
-    """sgfmill's ``Coarse_game_tree`` of the first game of some bytes, within the limits above.
+    """sgfmill's ``Coarse_game_tree`` of the first game in ``data``, within the limits ``MAX_...``.
 
     Raises:
-        ValueError: no game, a broken game, or a too large one; one line.
+        ValueError: no game, a broken game, or one beyond a limit; the message is one line.
     """
     _check_size(data)
     start = _START.search(data)
@@ -283,7 +288,7 @@ def parsed_tree(data: bytes) -> Any:
 
 
 def _check_bounds(data: bytes) -> None:
-    """Check the limits that protect time and memory, in one pass over the bytes."""
+    """Raise ValueError for data with too many values, nodes or backslashes, or nested too deep; nothing is parsed."""
     # The count limits the memory for a file of brackets alone.
     structure, values = re.subn(_VALUE, b"", data, count=MAX_VALUES + 1, flags=re.DOTALL)
     if values > MAX_VALUES:
@@ -390,7 +395,7 @@ class _Reader:
         return points
 
     def _setup(self, node: dict[str, list[bytes]]) -> None:
-        """Apply a node's setup; if it changes stones after moves, the game starts from that position."""
+        """Apply a node's setup; if it changes stones after moves, the game starts anew from the changed position."""
         if not node.keys() & {*STONES, "PL"}:
             return
         game = self.game
@@ -423,14 +428,14 @@ class _Reader:
             game.to_move = COLOR_OF[player]
 
     def _reached(self) -> Game:
-        """The game so far; moves since the last call are played."""
+        """The game up to the last node read, as :class:`Game`; only moves read since the last call are played."""
         if self._so_far is None:
             self._so_far = replace(self.game, moves=[]).to_game()
         _play(self._so_far, self.game.moves[self._so_far.n_moves :])
         return self._so_far
 
     def _moves(self, node: dict[str, list[bytes]]) -> None:
-        """Append a node's moves; of two moves, which the standard forbids, Black's is the first."""
+        """Append a node's moves; if it has two, which the standard forbids, Black's comes first."""
         for name, color in COLOR_OF.items():
             if name in node and self._moves_left:
                 if not self.game.moves:
@@ -440,15 +445,15 @@ class _Reader:
 
 
 def _shown(text: str) -> str:
-    """The beginning of a value for a message, without control characters."""
+    """The first 20 characters of a value for a message, unprintable ones as ``?``."""
     return "".join(sign if sign.isprintable() else "?" for sign in text[:20])
 
 
 def _komi(text: str) -> float | None:
     """Komi in points; None = invalid.
 
-    Servers also write hundredths (``650``), and zi, half the komi, in quarters: ``3.75`` or ``375`` for 7.5. Quarters
-    above ``MOST_ZI`` are invalid. Units are allowed: ``6目半``, ``2.75子``.
+    Servers also write hundredths (``650`` for 6.5), and zi of two points each, in quarters: ``3.75`` or ``375`` for
+    7.5. Quarters above ``MOST_ZI`` are invalid. Units are allowed: ``6目半``, ``2.75子``.
     """
     found = _KOMI.fullmatch(text.casefold())
     if found is None:
@@ -477,7 +482,7 @@ def _rules(text: str) -> Rules | None:
 
 
 RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
-"""Rule set -> name that the SGF standard defines, if it is not the capitalised name as for ``Japanese``"""
+"""Rule set -> its name in the SGF standard, if not the rule set's name capitalised, such as ``Japanese``"""
 
 
 def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") -> str:
@@ -510,7 +515,7 @@ def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") ->
 
 
 def _reached(stage: Stage, size: int) -> dict[int, int]:
-    """The stones at the end of a stage: point -> colour."""
+    """Point -> colour of the stones after the last move of a stage."""
     game = Game(size)
     black, white = ([point for point, of in stage.stones.items() if of == color] for color in (BLACK, WHITE))
     game.setup_stones(black, white, stage.to_move)
@@ -520,7 +525,7 @@ def _reached(stage: Stage, size: int) -> dict[int, int]:
 
 
 def _set_up(node: Any, stage: Stage, before: dict[int, int], size: int) -> None:
-    """Write the setup properties that turn the stones ``before`` into those of a stage."""
+    """Write to ``node`` the setup properties that turn the stones ``before`` into a stage's first position."""
     changed = before.items() ^ stage.stones.items()
     colors = {point: stage.stones.get(point, EMPTY) for point, _ in sorted(changed)}
     for name, color in (("AB", BLACK), ("AW", WHITE), ("AE", EMPTY)):

@@ -12,14 +12,14 @@ from sgfmill import sgf_grammar
 from engine.go.sgf import COLOR_OF, game_pieces, parsed_tree, text_of
 
 Node = dict[str, list[bytes]]
-"""A node's properties: name -> raw values in UTF-8"""
+"""A node's properties: name -> raw values, still escaped, in UTF-8"""
 
 
 class SgfTree:
-    """One game of a file. Its nodes are dictionaries, which callers may change."""
+    """One game of a file with all its variations. Its nodes are dictionaries, which callers may change."""
 
     def __init__(self, tree: Any) -> None:
-        """Made by :func:`read_trees` of sgfmill's ``Coarse_game_tree``."""
+        """Convert sgfmill's ``Coarse_game_tree``; called by :func:`read_trees`."""
         self._root = _Branch.of(tree)
         self._main = list(self._root.first_line())
 
@@ -28,16 +28,16 @@ class SgfTree:
         return [node.properties for node in self._main]
 
     def move_nodes(self, count: int) -> list[int]:
-        """Indices in the main line of the nodes of the last moves, one for each move.
+        """Main-line indices of the nodes that hold the last ``count`` moves, one index for each move.
 
         Args:
-            count: number of moves, without those before a setup in mid-game.
+            count: number of moves, as in an ``SgfGame``, which leaves out moves before a setup in mid-game.
         """
         found = [at for at, node in enumerate(self.main_line()) for name in COLOR_OF if name in node]
         return found[len(found) - count :]
 
     def remove_variations(self, is_unwanted: Callable[[Node], bool]) -> None:
-        """Remove variations, at any depth, all of whose nodes are unwanted; the main line stays."""
+        """Remove every subtree whose nodes are all unwanted, at any depth; the main line stays."""
         main = {id(node) for node in self._main}
         # Children before parents, since a child that stays keeps its parent.
         order, todo = [], [self._root]
@@ -60,7 +60,7 @@ class SgfTree:
             todo += node.children
 
     def add_variation(self, at: int, nodes: list[Node]) -> None:
-        """Append a variation after a node of the main line, but not after its last node."""
+        """Append a variation after node ``at`` of the main line; nothing is appended after its last node."""
         parent = self._main[at]
         if not parent.children or not nodes:
             return
@@ -86,14 +86,14 @@ class _Branch:
 
     @classmethod
     def of(cls, tree: Any) -> "_Branch":
-        """From sgfmill's tree."""
+        """Convert sgfmill's ``Coarse_game_tree``."""
         root = cls(tree.sequence[0])
         # make_tree also sets an attribute ``_children`` of each node to an empty list; it is not used.
         sgf_grammar.make_tree(tree, root, lambda parent, properties: cls(properties), _append)
         return root
 
     def first_line(self) -> "Iterator[_Branch]":
-        """This node, its first child, the latter's first child, and so on."""
+        """This node, its first child, that child's first child, and so on."""
         node: _Branch | None = self
         while node is not None:
             yield node
@@ -108,7 +108,7 @@ def read_trees(data: bytes) -> Iterator[tuple[bytes, SgfTree | ValueError]]:
     """Every game of a file within the limits of :mod:`engine.go.sgf`.
 
     Yields:
-        The game's bytes, as for :func:`engine.go.sgf.read_sgf`, and its tree or the error of a broken game.
+        A game as bytes, for :func:`engine.go.sgf.read_sgf`, and its tree; a broken game's bytes and its ValueError.
     """
     for piece, encoding in game_pieces(data):
         try:
@@ -124,6 +124,6 @@ def read_trees(data: bytes) -> Iterator[tuple[bytes, SgfTree | ValueError]]:
 
 
 def raw(text: str) -> bytes:
-    """Text as a raw value."""
+    """Text as a raw value: escaped, in UTF-8."""
     escaped: bytes = sgf_grammar.escape_text(text.encode())
     return escaped

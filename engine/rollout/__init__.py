@@ -1,1 +1,1 @@
-"""Rollouts: fast games to the end by uniformly random moves or local patterns; ownership from them."""
+"""Rollouts: fast games played to the end by random moves or a pattern policy, and estimates of ownership from them."""

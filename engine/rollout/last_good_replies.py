@@ -26,14 +26,14 @@ POINT_BITS = 10
 
 
 class LastGoodReplies(NamedTuple):
-    """A hash table of replies, with one entry a slot, the newest."""
+    """A hash table of replies. A slot holds one entry; a newer entry replaces it, whatever its key."""
 
     key: Annotated[np.ndarray, "int64[ENTRIES]"]
-    """last move, 3x3 code around it and side to move; 0 = free"""
+    """by slot: last move, 3x3 code around the last move, and side to move; 0 = free"""
     move: Annotated[np.ndarray, "int16[ENTRIES]"]
-    """the reply, a point"""
+    """by slot: the reply, a point"""
     code: Annotated[np.ndarray, "int32[ENTRIES]"]
-    """the 3x3 code around the reply"""
+    """by slot: the 3x3 code around the reply when it was stored"""
 
 
 def new_last_good_replies() -> LastGoodReplies:
@@ -43,19 +43,19 @@ def new_last_good_replies() -> LastGoodReplies:
 
 @inlined_kernel
 def _key(cell, stride, last, color):
-    """Key of a last move and its 3x3 code; never 0."""
+    """Key of a last move, the 3x3 code around it and the side to move; never 0."""
     return (square_code(cell, last, stride) << (POINT_BITS + 1)) | (last << 1) | (color - BLACK)
 
 
 @inlined_kernel
 def _slot(key):
-    """Slot of a key."""
+    """Index of the slot to which a key is hashed."""
     return np.int64((np.uint64(key) * GOLDEN) >> np.uint64(49))
 
 
 @inlined_kernel
 def remember(replies, board, cell, last, color, move):
-    """Store a reply to the last move, unless one of both is a pass.
+    """Store a reply to the last move, unless either of the two is a pass.
 
     Args:
         replies: :class:`LastGoodReplies`, changed.
@@ -76,7 +76,7 @@ def remember(replies, board, cell, last, color, move):
 
 @inlined_kernel
 def recall(replies, board, cell, last, color):
-    """The stored reply to the last move; PASS if there is none, its 3x3 code has changed, or a ko forbids it.
+    """The stored reply to the last move; PASS if there is none, the 3x3 code around it has changed, or ko forbids it.
 
     Args:
         replies, cell: as for :func:`remember`.

@@ -1,8 +1,8 @@
 """Pattern policies as files and as tables for rollouts and searches.
 
-A file is a compressed NumPy ``.npz``: the arrays of :class:`engine.rollout.vocabulary.Vocabulary` as differences,
-``theta`` float16[weights], and ``header``, UTF-8 bytes of a JSON object with ``format``, ``kind`` ("rollout" or "tree")
-and the record of the training.
+A file is a compressed NumPy ``.npz``: the arrays of :class:`engine.rollout.vocabulary.Vocabulary` as differences
+of successive patterns, ``theta`` float16[weights], and ``header``, UTF-8 bytes of a JSON object with ``format``,
+``kind`` ("rollout" or "tree") and ``record``, the record of the training.
 """
 
 import functools
@@ -31,24 +31,24 @@ from engine.system.files import Known, read_arrays, written_whole
 
 FORMAT = "keima-patterns-1"
 ARRAYS = ("fine", "coarse", "answers", "nakade", "diamonds")
-"""Names of the fields of a Vocabulary in a file"""
+"""Names in a file of the fields of a Vocabulary, in their order"""
 BITS = (24, 24, 42, 13, 36)
-"""Bits of the patterns in each of these arrays"""
+"""Number of bits of a pattern in each array of ``ARRAYS``"""
 KNOWN: Known = {"header": ("u1", (None,)), "theta": ("f2", (None,)), **dict.fromkeys(ARRAYS, ("i8", (None,)))}
 LARGEST = 1 << 24
 """Largest static weight; weights are scaled so that the median over known patterns is STATIC_UNIT"""
 STATIC_UNIT = 1 << 12
 
 NEAR = {cell: EDGE_NEIGHBOUR if cell in ADJACENT else CORNER_NEIGHBOUR for cell in range(len(SQUARE))}
-"""Cell around the last move -> its single feature"""
+"""Index of a cell in the 3x3 code around the last move -> single feature of a move in this cell"""
 
 
 class PatternModel(NamedTuple):
-    """A trained pattern policy."""
+    """A trained pattern policy, either a rollout policy or a tree policy."""
 
     words: Vocabulary
     theta: np.ndarray
-    """float32[weights], see :class:`engine.rollout.vocabulary.Vocabulary`"""
+    """float32[weights], in the order of :mod:`engine.rollout.vocabulary`"""
     record: dict[str, Any]
     """settings and results of the training"""
 
@@ -58,14 +58,14 @@ class PatternModel(NamedTuple):
         return "tree" if self.words.is_tree else "rollout"
 
     def at(self, temperature: float) -> "PatternModel":
-        """The policy with its weights divided by a temperature."""
+        """A copy of the policy with weights divided by a temperature; the record of the copy names the temperature."""
         return self._replace(
             theta=self.theta / np.float32(temperature), record=self.record | {"temperature": temperature}
         )
 
 
 def save_patterns(path: Path, model: PatternModel) -> None:
-    """Write a file atomically."""
+    """Write a pattern policy to a file, atomically."""
     header = json.dumps({"format": FORMAT, "kind": model.kind, "record": model.record}).encode()
     arrays: dict[str, Any] = {name: np.diff(words, prepend=0) for name, words in zip(ARRAYS, model.words, strict=True)}
     with written_whole(path) as part, part.open("wb") as file:
@@ -75,10 +75,10 @@ def save_patterns(path: Path, model: PatternModel) -> None:
 
 
 def load_patterns(path: Path) -> PatternModel:
-    """Read a file.
+    """Read a pattern policy from a file.
 
     Raises:
-        ValueError: unreadable, damaged or of another format; one line naming the file.
+        ValueError: unreadable, damaged or of another format; the message is one line that names the file.
     """
     try:
         arrays = read_arrays(path, KNOWN)
@@ -104,26 +104,27 @@ class Patterns(NamedTuple):
 
     tables: Tables
     numbers: Numbers
-    """of the tree policy"""
+    """the unfolded vocabulary of the tree policy"""
     theta: np.ndarray
-    """float32[weights], of the tree policy"""
+    """float32[weights]: weights of the tree policy"""
 
 
 def load_rollout(path: Path) -> Tables:
-    """Read a rollout policy; cached, also for :func:`load_both`.
+    """Read a rollout policy; cached, so :func:`load_both` does not read the file again.
 
     Raises:
-        ValueError: the file cannot be used; one line naming it.
+        ValueError: the file cannot be used; the message is one line that names it.
     """
     return _load_rollout(path)[0]
 
 
 @functools.cache
 def load_both(rollout: Path, tree: Path) -> Patterns:
-    """Read both policies of a search; cached and never changed, so all searches of a process share them.
+    """Read the rollout policy and the tree policy of a search; cached and never changed, so all searches of a process
+    share them.
 
     Raises:
-        ValueError: a file cannot be used; one line naming it.
+        ValueError: a file cannot be used; the message is one line that names it.
     """
     tables, unfolded = _load_rollout(rollout)
     full = _load_kind(tree, "tree")
@@ -132,14 +133,14 @@ def load_both(rollout: Path, tree: Path) -> Patterns:
 
 @functools.cache
 def _load_rollout(path: Path) -> tuple[Tables, tuple[Vocabulary, Numbers]]:
-    """A rollout policy, and its unfolded vocabulary."""
+    """Tables of a rollout policy, and its vocabulary, folded and unfolded; cached."""
     model = _load_kind(path, "rollout")
     numbers = unfold(model.words)
     return rollout_tables(model, numbers), (model.words, numbers)
 
 
 def _load_kind(path: Path, kind: str) -> PatternModel:
-    """Read a policy; raises ValueError if it is of the other kind."""
+    """Read a policy of a kind, "rollout" or "tree"; raises ValueError if the file is of the other kind."""
     model = load_patterns(path)
     if model.kind != kind:
         raise ValueError(f"{path}: a {model.kind} policy, expected a {kind} policy")
@@ -147,7 +148,11 @@ def _load_kind(path: Path, kind: str) -> PatternModel:
 
 
 def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Tables:
-    """The integer weights and factors of a rollout policy."""
+    """The integer weights and factors of a rollout policy.
+
+    Args:
+        numbers: the unfolded vocabulary of the model; None = unfold it here.
+    """
     numbers = numbers or unfold(model.words)
     padded = np.append(model.theta, np.float32(0.0)).astype(np.float64)  # Place -1 has weight 0.
     scores = padded[numbers.square_places].sum(axis=1)
@@ -173,5 +178,5 @@ def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Table
 
 
 def _factors(scores: np.ndarray) -> np.ndarray:
-    """Exponentials of scores as factors, uint16 in units of ``2**-FACTOR_BITS``, clamped to MOST_FACTOR."""
+    """Exponentials of scores, uint16 in units of ``2**-FACTOR_BITS``, clamped to MOST_FACTOR."""
     return np.minimum(np.rint(np.exp(np.minimum(scores, 20.0)) * (1 << FACTOR_BITS)), MOST_FACTOR).astype(np.uint16)

@@ -18,22 +18,22 @@ from engine.system.arrays import fill_items
 from engine.system.jit import kernel
 
 GAMES_AT_ONCE = 64
-"""Rollouts between two readings of the clock: some 15 ms on 19x19"""
+"""Number of rollouts between two readings of the clock, about 15 ms on 19x19"""
 
 
 def rollout_ownership(
     board: Board, tables: Tables | None, count: int, seed: int, deadline_s: float = math.inf
 ) -> np.ndarray:
-    """Mean owner of each point over rollouts, half of which each colour begins.
+    """Mean owner of each point over rollouts; Black moves first in half of them, White in the rest.
 
-    The colour to move first may decide a seki, and in a finished game no colour is to move.
+    Who moves first may decide a seki, and in a finished game no colour is to move.
 
     Args:
         board: not changed.
         tables: of the rollout policy; None = uniformly random moves.
         count: number of rollouts, at least 1.
         seed: any int; determines the rollouts.
-        deadline_s: value of ``time.perf_counter`` after which no rollouts begin, except the first ones.
+        deadline_s: ``time.perf_counter`` value after which no rollouts begin, except the first ``GAMES_AT_ONCE``.
     Returns:
         float32[N*N] in policy order: 1 = always Black's, -1 = always White's.
     """
@@ -53,7 +53,7 @@ def rollout_ownership(
 
 @kernel
 def average_ownership(source, scratch, policy, count, state, out):
-    """:func:`rollout_ownership` in the caller's memory; a rollout has at most three moves for each point.
+    """:func:`rollout_ownership` in the caller's memory, as a kernel; a rollout has at most three moves for each point.
 
     Args:
         source: the board, not changed.

@@ -9,9 +9,10 @@ the states of the eight neighbours (24 bits), a diamond code those of the twelve
 (36 bits). Patterns are trained *folded*: a code and its images under the eight symmetries of the board share their
 weights, and the side to move is always black.
 
-Response patterns describe the context of the last move: the stones that it captured, the chains that it put into atari.
-The paper does not define the nakade and save-atari features exactly; :func:`nakade_pattern` and :func:`list_savers` are
-our definitions.
+Some features describe a move as a response to the last move: response patterns (the diamond around the last move, and
+the cell of the response), nakade (a move among the stones that the last move captured) and save-atari (a capture that
+saves a chain which the last move put into atari). The paper does not define nakade and save-atari exactly;
+:func:`nakade_pattern` and :func:`list_savers` are our definitions.
 
 Source: AlphaGo, Methods, "Rollout policy", and Extended Data Table 4: "colour and liberty count (1, 2, >= 3) for each
 adjacent intersection".
@@ -24,24 +25,24 @@ from engine.go.geometry import BLACK, BORDER, EMPTY
 from engine.system.jit import inlined_kernel, kernel
 
 NO_STONE, OWN_ATARI, OWN_TWO, OWN_MORE, OUTSIDE, ENEMY_ATARI = range(6)
-"""Cell states with black to move; enemy stones with two and with more liberties are ENEMY_ATARI + 1 and + 2"""
+"""Cell states with black to move (own = black); enemy stones with two liberties are ENEMY_ATARI + 1, with more + 2"""
 STATE_BITS = 3
 CODE_BITS = 24
 N_CODES = 1 << CODE_BITS
 THIRD_BITS = 0o444444444444
-"""The third bit of every state of a code"""
+"""Mask of the third bit of every state of a 3x3 or diamond code"""
 
 LOWEST_BITS = 0o11111111
-"""The lowest bit of every state of a 3x3 code"""
+"""Mask of the lowest bit of every state of a 3x3 code"""
 LOWEST_ADJACENT = 0o01011010
-"""The same for the four adjacent cells"""
+"""Mask of the lowest bit of the states of the four ``ADJACENT`` cells in a 3x3 code"""
 
 SQUARE = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 """Row and column offsets of the eight neighbours, in the order of a 3x3 code"""
 DIAMOND = (*SQUARE, (-2, 0), (0, -2), (0, 2), (2, 0))
-"""The same for a diamond code: the eight neighbours first"""
+"""Row and column offsets of the twelve points of a diamond code in its order, the eight neighbours first"""
 ADJACENT = (1, 3, 4, 6)
-"""Indices of the neighbours that share an edge with the centre"""
+"""Indices in a 3x3 code of the four neighbours that share an edge with the centre"""
 
 
 def images(offsets: tuple[tuple[int, int], ...]) -> np.ndarray:
@@ -60,7 +61,7 @@ DIAMOND_IMAGES = images(DIAMOND)
 
 
 def permuted(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Codes under one symmetry; higher bits than those of the cells stay.
+    """Codes transformed by one symmetry of the board; bits above those of the cells stay.
 
     Args:
         codes: int64 of any shape.
@@ -74,7 +75,7 @@ def permuted(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def folded(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
-    """The smallest image of each code under the symmetries."""
+    """The smallest image of each code under the symmetries; ``tables`` is SQUARE_IMAGES or DIAMOND_IMAGES."""
     return np.min([permuted(codes, places) for places in tables], axis=0)
 
 
@@ -95,7 +96,7 @@ def square_code(cell, point, stride):
 
     Args:
         cell: uint8[L], the state of every cell.
-        stride: of the board.
+        stride: cells per row of the board.
     """
     up, down = point - stride, point + stride
     code = np.int64(cell[up - 1]) | (np.int64(cell[up]) << 3) | (np.int64(cell[up + 1]) << 6)
@@ -105,7 +106,7 @@ def square_code(cell, point, stride):
 
 @inlined_kernel
 def beyond(cell, point, step):
-    """State of the cell two steps away; OUTSIDE if the first step leads to a border cell, the last in the array."""
+    """State of the cell two steps from a point; OUTSIDE if the first step is on the border, beyond which arrays end."""
     return np.int64(cell[point + 2 * step]) if cell[point + step] != OUTSIDE else np.int64(OUTSIDE)
 
 
@@ -159,8 +160,8 @@ def is_sensible_code(code):
 def is_rescue(code):
     """Whether a move in the centre saves a chain from atari, by the 3x3 code alone.
 
-    An own neighbour is in atari, and its liberties after the move are two or more: empty and captured neighbours, one
-    more for an own neighbour with two liberties, or two more for one with three.
+    True if an own neighbour is in atari and the move has two or more liberties by this count: empty and captured
+    neighbours, plus one if an own neighbour has two liberties, or plus two if one has three or more.
     """
     if not code & ~(code >> 1) & ~(code >> 2) & LOWEST_ADJACENT:
         return False
@@ -175,7 +176,7 @@ def is_rescue(code):
 
 @inlined_kernel
 def coarse_code(code):
-    """The coarse form of a 3x3 code: stones have the highest liberty class, except those in atari beside the centre."""
+    """The coarse form of a 3x3 code: stones count as having three liberties, except adjacent stones in atari."""
     stones = (code | (code >> 1)) & LOWEST_BITS
     atari = stones & code & ~(code >> 1) & LOWEST_ADJACENT
     return (code & 0o44444444) | stones | ((stones & ~atari) << 1)
@@ -183,21 +184,22 @@ def coarse_code(code):
 
 @kernel
 def all_states(board, cell):
-    """Write the state of every cell of a board."""
+    """Write the state of every cell of a board to ``cell``, uint8[L]."""
     for point in range(len(cell)):
         cell[point] = state_of(board, point)
 
 
 MOST_NAKADE = 9
-"""Most captured stones of a nakade"""
+"""Maximum number of stones that the last move captured for moves at their points to have a nakade feature"""
 MOST_SAVERS = 16
 DIAMOND_ROWS = (0, 2, 6, 10, 12)
-"""Bit of the middle point of each row of a diamond of thirteen points, numbered row by row"""
+"""Index of the middle point of each of the five rows of a diamond with its centre: thirteen points, row by row"""
 
 
 @inlined_kernel
 def context_of(cell, board, point, color):
-    """Context of the last move from the view of the side to move: the diamond around it, and its liberties.
+    """Context of the last move from the view of the side to move: the diamond around it, and the liberties of its
+    chain.
 
     Args:
         cell: uint8[L], the state of every cell.
@@ -212,7 +214,7 @@ def context_of(cell, board, point, color):
 
 @inlined_kernel
 def step_to(i, stride):
-    """Difference of points from a point to cell ``i`` of its diamond."""
+    """Difference between cell ``i`` of a point's diamond and the point, both as points."""
     if i < 8:
         j = i + (i >= 4)
         return (j // 3 - 1) * stride + j % 3 - 1
@@ -225,13 +227,14 @@ def step_to(i, stride):
 
 @kernel
 def nakade_pattern(board, point, captured):
-    """Mask of the points of the diamond around a captured point that were captured with it, 13 bits, row by row.
+    """Nakade pattern at a captured point: 13 bits for the points up to distance 2, row by row; 1 = captured too.
 
-    A move at such a point may prevent two eyes of the capturer. Source: 8192 = 2**13 nakade patterns in Extended Data
-    Table 4, "move matches a nakade pattern at captured stone".
+    A move at the captured point may prevent two eyes of the capturer. Source: 8192 = 2**13 nakade patterns in Extended
+    Data Table 4, "move matches a nakade pattern at captured stone".
 
     Args:
         board: after the capture, so that the captured points are the last of ``board.empty``.
+        captured: number of captured points.
     """
     stride, stop = board.meta[META_STRIDE], board.meta[META_N_EMPTY]
     row, column = point // stride, point % stride
@@ -246,7 +249,7 @@ def nakade_pattern(board, point, captured):
 
 @kernel
 def list_savers(board, last, color, points):
-    """List the captures of enemy chains beside own chains that the last move put into atari.
+    """List the points that save own chains from the last move's ataris by capturing an adjacent enemy chain.
 
     Args:
         last: the last move, not PASS.

@@ -38,58 +38,58 @@ from engine.system.arrays import allocate, fill_items
 from engine.system.jit import inlined_kernel, kernel
 
 BLOCK_BITS = 4
-"""A block has 16 points. A draw scans the blocks' sums, then one block: at most 27 and 16 steps on 19x19"""
+"""A block has 2**BLOCK_BITS = 16 cells. A draw scans the sums of blocks, at most 27 on 19x19, then one block"""
 MOST_RESPONSES = 64
 CLOCK_LOOK_UP, CLOCK_RESPONSES = range(2)
 """Indices into ``Weights.clock``"""
 FACTOR_BITS = 7
-"""Factors are in units of 1/128"""
+"""Factors are integers in units of 2**-FACTOR_BITS = 1/128"""
 MOST_FACTOR = (1 << 16) - 1
-"""Largest factor in these units, nearly 512"""
+"""Largest factor in units of 1/128: nearly 512"""
 
 
 class Tables(NamedTuple):
     """Tables of a rollout policy: weights and factors by code, made by :func:`engine.rollout.model.rollout_tables`."""
 
     square: np.ndarray
-    """uint16[2**24]: number of a 3x3 code, the side to move black; 0 = no sensible move there"""
+    """uint16[2**24]: index in ``static`` of each 3x3 code with black to move; 0 = no sensible move in its centre"""
     static: np.ndarray
-    """int32[numbers]: weight, 1 to ``model.LARGEST``; 0 for number 0"""
+    """int32[numbers]: static weight, 1 to ``model.LARGEST``; 0 at index 0"""
     contexts: HashTable
-    """values uint16[H + 1, 16]: factors by cell of the diamond around the last move, from FIRST_CELL on"""
+    """by context of the last move: uint16[H + 1, 16], factors of the cells of its diamond from column FIRST_CELL on"""
     nakade: np.ndarray
-    """uint16[8192]: factors, see :func:`engine.rollout.patterns.nakade_pattern`"""
+    """uint16[8192]: factor of each :func:`engine.rollout.patterns.nakade_pattern`"""
     save: np.ndarray
     """uint16[1]: factor of a capture that saves a chain"""
 
 
 class Weights(NamedTuple):
-    """The static weights of one position; L = ``cell_count(size)``. Colours are columns: Black 0, White 1."""
+    """Static weights and responses of one position; L = ``cell_count(size)``. Columns are colours: Black 0, White 1."""
 
     cell: Annotated[np.ndarray, "uint8[L]"]
     """state of every cell (:mod:`engine.rollout.patterns`)"""
     weight: Annotated[np.ndarray, "int32[L, 2]"]
-    """static weight of an empty point; 0 = no sensible move, or not empty"""
+    """by cell: static weight; 0 = no sensible move, or not empty"""
     block: Annotated[np.ndarray, "int64[(L >> BLOCK_BITS) + 1, 2]"]
-    """sums of the weights of 16 cells"""
+    """sums of the weights of the cells in each block of 16"""
     total: Annotated[np.ndarray, "int64[2]"]
-    """sums of all weights"""
+    """sum of all weights, of Black and of White"""
     dirty: Annotated[np.ndarray, "int16[2 * L]"]
-    """points to update; :func:`changed_points` returns the number of valid ones"""
+    """points to update; the first ones are valid, as many as :func:`changed_points` returns"""
     stamp: Annotated[np.ndarray, "int32[L]"]
-    """by point: number of the last update in which it was listed"""
+    """by point: number of the last update that listed the point in ``dirty``"""
     response: Annotated[np.ndarray, "int16[MOST_RESPONSES]"]
-    """points with factors, each once; :func:`list_responses` returns the number of valid ones"""
+    """points with factors, each once; the first ones are valid, as many as :func:`list_responses` returns"""
     factor: Annotated[np.ndarray, "int64[L]"]
-    """by point: factor in units of 1/128, valid if ``response_stamp`` is current"""
+    """by point: factor in units of 1/128, valid where ``response_stamp`` is ``clock[CLOCK_RESPONSES]``"""
     boosted: Annotated[np.ndarray, "int64[MOST_RESPONSES]"]
-    """weight times factor of each response"""
+    """by response: weight times factor"""
     response_stamp: Annotated[np.ndarray, "int32[L]"]
-    """by point: number of the last list of responses that contained it"""
+    """by point: number of the last list of responses that contained the point"""
     saver: Annotated[np.ndarray, "int16[MOST_SAVERS]"]
-    """captures that save a chain"""
+    """points that save a chain by a capture (:func:`engine.rollout.patterns.list_savers`)"""
     clock: Annotated[np.ndarray, "int32[2]"]
-    """by ``CLOCK_...``: current numbers of the update and of the list of responses"""
+    """by ``CLOCK_...``: number of the current update; number of the current list of responses"""
 
 
 def new_weights(size: int) -> Weights:
@@ -99,7 +99,7 @@ def new_weights(size: int) -> Weights:
 
 @kernel
 def begin(weights, board, tables):
-    """Compute the weights of a position."""
+    """Compute the cell states and weights of a board from scratch."""
     all_states(board, weights.cell)
     fill_items(weights.clock, 0)
     fill_items(weights.block.reshape(-1), 0)
@@ -127,7 +127,7 @@ def _set_weight(weights, point, black, white):
 
 @inlined_kernel
 def _look_up(weights, tables, point, stride):
-    """Update the weights of an empty point by its 3x3 code."""
+    """Set both colours' weights of an empty point to those of the 3x3 code around it."""
     code = square_code(weights.cell, point, stride)
     black = np.int64(tables.static[tables.square[code]])
     white = np.int64(tables.static[tables.square[swap_colors(code)]])
@@ -136,7 +136,7 @@ def _look_up(weights, tables, point, stride):
 
 @inlined_kernel
 def _set_state(weights, point, state, stride, count):
-    """Set a cell's state, and list the unlisted empty points around it; returns the length of the list."""
+    """Set a cell's state, and add the empty points of its 3x3 square to ``dirty``, once; returns the new length."""
     cell, stamp, dirty, now = weights.cell, weights.stamp, weights.dirty, weights.clock[CLOCK_LOOK_UP]
     cell[point] = state
     for start in (point - stride - 1, point - 1, point + stride - 1):
@@ -150,7 +150,7 @@ def _set_state(weights, point, state, stride, count):
 
 @kernel
 def _set_chain(weights, board, stone, state, stride, count):
-    """Set the state of the stones of a chain that have another one; returns the length of the list of points."""
+    """Apply :func:`_set_state` to the stones of a chain whose state differs; returns the length of ``dirty``."""
     for _ in range(board.stones[board.head[stone]]):
         if weights.cell[stone] != state:
             count = _set_state(weights, stone, state, stride, count)
@@ -160,7 +160,7 @@ def _set_chain(weights, board, stone, state, stride, count):
 
 @inlined_kernel
 def _class_of(board, stone, color):
-    """State of a chain's cells, by its present liberties."""
+    """Cell state of a chain's stones, by the present number of its liberties."""
     return min(board.libs[board.head[stone]], 3) + 4 * (color - BLACK)
 
 
@@ -225,7 +225,7 @@ def follow(weights, board, tables, point, color, captured):
 
 @inlined_kernel
 def _add_response(weights, count, point, factor):
-    """Multiply a point's factor, and list the point if it is not listed; returns the number of responses."""
+    """Multiply the factor of a listed response, or list the point with it; returns the number of responses."""
     if weights.response_stamp[point] == weights.clock[CLOCK_RESPONSES]:
         weights.factor[point] = (weights.factor[point] * factor) >> FACTOR_BITS
         return count
@@ -237,7 +237,7 @@ def _add_response(weights, count, point, factor):
 
 @inlined_kernel
 def _add_cell(weights, count, point, factor):
-    """List a cell that is not listed yet if it is empty, without branches, which would be hard to predict."""
+    """List an unlisted cell if it is empty, without a hard-to-predict branch; returns the number of responses."""
     weights.response_stamp[point] = weights.clock[CLOCK_RESPONSES]
     weights.factor[point] = factor
     weights.response[count] = point
@@ -246,14 +246,14 @@ def _add_cell(weights, count, point, factor):
 
 @kernel
 def clear_responses(weights):
-    """Clear the list of responses; returns 0, their number."""
+    """Clear the list of responses; returns the number of responses, 0."""
     weights.clock[CLOCK_RESPONSES] += 1
     return 0
 
 
 @kernel
 def list_responses(weights, board, tables, last, color, captured):
-    """List the responses to the last move with their factors; call :func:`clear_responses` before.
+    """List the responses to the last move with their factors; call :func:`clear_responses` first.
 
     Args:
         weights: :class:`Weights` of the board; ``response`` and ``factor`` are overwritten.
@@ -284,7 +284,8 @@ def list_responses(weights, board, tables, last, color, captured):
 
 @kernel
 def _list_nakade(weights, board, tables, captured, count):
-    """Add nakade responses at the captured points, up to ``MOST_NAKADE`` of them."""
+    """Add nakade responses at the captured points, unless there are more than ``MOST_NAKADE``; returns the length
+    of the list of responses."""
     if captured > MOST_NAKADE:
         return count
     stop = board.meta[META_N_EMPTY]
@@ -305,9 +306,9 @@ def _exclude_ko(weights, board, color, count):
 
 @inlined_kernel
 def draw(weights, board, color, count, state):
-    """Draw a move for a colour by weights and responses; PASS if all weights are 0.
+    """Draw a move for a colour with probability proportional to weight times factor; PASS if all products are 0.
 
-    Call :func:`clear_responses` or :func:`list_responses` before each draw, which may add a ko to the responses.
+    Call :func:`clear_responses` before each draw, since a draw may add the ko point to the responses.
 
     Args:
         weights: :class:`Weights` of the board.
@@ -352,7 +353,7 @@ def draw(weights, board, color, count, state):
 
 @kernel
 def play_out_by_policy(board, weights, tables, replies, reply_probability, color, last, captured, state, move_limit):
-    """Play moves of the policy until two consecutive passes.
+    """Play moves of the policy until two consecutive passes or the move limit.
 
     Args:
         board: changed in place.
@@ -362,7 +363,7 @@ def play_out_by_policy(board, weights, tables, replies, reply_probability, color
         reply_probability: float64, probability of looking for a stored reply first; 0.0 = never.
         color: colour that moves first.
         last: the last move before the rollout, PASS if there is none.
-        captured: number of stones that it captured, if they are the last of ``board.empty``; else 0.
+        captured: number of stones that ``last`` captured, if they are the last of ``board.empty``; else 0.
         state, move_limit: as for :func:`engine.rollout.run.play_out`.
     Returns:
         int: moves played, passes included.

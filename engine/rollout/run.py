@@ -24,8 +24,8 @@ from engine.system.jit import inlined_kernel, kernel
 def is_sensible(board, point, color):
     """Whether a move on an empty point is legal and does not fill an own single-point eye.
 
-    Equals ``is_legal`` and not ``is_eye``. It is called twice a move, and the result is hard for processors to predict,
-    so neighbours are counted without branches, in four bits a colour.
+    Equals ``is_legal`` without suicide, and not ``is_eye``. It is called twice a move, and the result is hard for
+    processors to predict, so neighbours are counted without branches, in four bits a colour.
     """
     cells, stride = board.color, board.meta[META_STRIDE]
     up, left, right, down = point - stride, point - 1, point + 1, point + stride
@@ -74,13 +74,13 @@ def random_move(board, color, state):
 
 @kernel
 def play_out(board, color, state, move_limit):
-    """Play random moves until two consecutive passes.
+    """Play random moves until two consecutive passes or the move limit.
 
     Args:
         board: changed in place.
         color: colour that moves first.
         state: uint64[4], the caller's random state.
-        move_limit: most moves, passes included, since repetition could make a rollout endless.
+        move_limit: maximum number of moves, passes included, since repetition could make a rollout endless.
     Returns:
         int: moves played, passes included.
     """

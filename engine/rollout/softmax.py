@@ -52,7 +52,7 @@ LAST_MOVE, LAST_BEFORE, LAST_CAPTURED = range(3)
 
 
 class Candidates(NamedTuple):
-    """The sensible moves of one position; M = points of the board."""
+    """The sensible moves of one position; M = number of points of the board, L = ``cell_count(size)``."""
 
     cell: Annotated[np.ndarray, "uint8[L]"]
     """state of every cell; filled in by the caller"""
@@ -60,17 +60,17 @@ class Candidates(NamedTuple):
     """by ``LAST_...``, filled in by the caller: the last move and the one before (PASS = none), and the number of
     stones that the last move captured, which must be the last of ``board.empty``; 0 if they are not"""
     point: Annotated[np.ndarray, "int64[M]"]
-    """the moves, without the pass; :func:`consider` returns the number of valid ones"""
+    """the moves, without the pass; the first ones are valid, as many as :func:`consider` returns"""
     place: Annotated[np.ndarray, "int16[L]"]
-    """by point: index of its move, -1 = not sensible"""
+    """by empty point: index of the move there, -1 = not sensible"""
     feature: Annotated[np.ndarray, "int32[M, MOST_FEATURES]"]
-    """features of each move as places in the vector of weights"""
+    """features of each move, as indices of the vector of weights"""
     n_features: Annotated[np.ndarray, "int32[M]"]
     """number of valid features of a move"""
     probability: Annotated[np.ndarray, "float64[M]"]
     """probability of each move"""
     saver: Annotated[np.ndarray, "int16[MOST_SAVERS]"]
-    """captures that save a chain"""
+    """points that save a chain by a capture (:func:`engine.rollout.patterns.list_savers`)"""
 
 
 def new_candidates(size: int) -> Candidates:
@@ -153,7 +153,7 @@ def consider(moves, board, numbers, color):
 
 @inlined_kernel
 def _consider_for_tree(moves, board, numbers, i, point, color):
-    """Add the features that only the tree policy has."""
+    """Add to move ``i`` the features that only the tree policy has."""
     code = for_mover(diamond_code(moves.cell, point, board.meta[META_STRIDE]), color)
     _add(moves, i, numbers.diamonds.values[find(numbers.diamonds.keys, code), DIAMOND_PLACE])
     if is_self_atari(board, point, color):
@@ -166,7 +166,7 @@ def _consider_for_tree(moves, board, numbers, i, point, color):
 
 @kernel
 def _consider_responses(moves, board, numbers, color):
-    """Add the features that depend on the last move."""
+    """Add the features of responses to the last move, which both policies have."""
     cell, last, captured = moves.cell, moves.last[LAST_MOVE], moves.last[LAST_CAPTURED]
     stride = board.meta[META_STRIDE]
     responses = numbers.contexts.values[find(numbers.contexts.keys, context_of(cell, board, last, color))]

@@ -35,26 +35,26 @@ CELL_BITS = 4
 N_CELLS = len(DIAMOND)
 N_NAKADE = 1 << 13
 LINE = 64
-"""Bytes of a cache line of the processor"""
+"""Bytes of a processor's cache line"""
 FIRST_CELL = 4
-"""Column of the diamond's first cell in a row of contexts, after the key"""
+"""Column of a ``contexts`` table that holds the value of the diamond's first cell; the key is in the columns before"""
 DIAMOND_PLACE = 3
 MOST_NUMBERS = 1 << 16
 DISTANCES = 17
-"""Manhattan distances 0 to 15, and 16 or more"""
+"""Number of features of a Manhattan distance: 0 to 15, and 16 or more"""
 UNSEEN, EDGE_NEIGHBOUR, CORNER_NEIGHBOUR, RESPONSE, SAVE, SELF_ATARI, LAST_DISTANCE = range(7)
 SINGLE = LAST_DISTANCE + 2 * DISTANCES
-"""Number of single features. UNSEEN is the feature of unknown coarse codes, RESPONSE that of all known responses; the
-last ones are the Manhattan distances to the last move and to the one before."""
+"""Number of single features, those without a pattern. UNSEEN is the feature of unknown coarse codes, RESPONSE that of
+all known responses; the last ones are the Manhattan distances to the last move and to the one before."""
 
 
 class Vocabulary(NamedTuple):
-    """Folded patterns, each array int64[patterns], ascending."""
+    """The folded patterns of a policy; each array is int64[patterns], ascending."""
 
     fine: np.ndarray
     """3x3 codes of 24 bits"""
     coarse: np.ndarray
-    """coarse 3x3 codes of 24 bits"""
+    """3x3 codes of 24 bits, made coarse by :func:`engine.rollout.patterns.coarse_code`"""
     responses: np.ndarray
     """contexts of 38 bits, then cells in the lowest 4 bits"""
     nakade: np.ndarray
@@ -64,12 +64,12 @@ class Vocabulary(NamedTuple):
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Start of each array's weights, start of the single features, and total number of weights."""
+        """Place of the first weight of each array, place of the first single feature, and total number of weights."""
         return tuple(np.cumsum([0, *(len(patterns) for patterns in self), SINGLE]).tolist())
 
     @property
     def is_tree(self) -> bool:
-        """Whether this is a tree policy's."""
+        """Whether this is the vocabulary of a tree policy."""
         return len(self.diamonds) > 0
 
 
@@ -82,24 +82,24 @@ class HashTable(NamedTuple):
     keys: np.ndarray
     """int64[H + 1, n], H a power of two: the key in column 0, -1 = free. The last row is for missing keys."""
     values: np.ndarray
-    """[H + 1, m]: the rows in the type of the values; the first 8 bytes are the key"""
+    """[H + 1, m]: the same rows as items of the values' dtype; the first 8 bytes of a row are the key"""
 
 
 class Numbers(NamedTuple):
-    """An unfolded vocabulary; *places* are indices of the vector of weights, -1 = none."""
+    """Tables of an unfolded vocabulary; their *places* are indices of the vector of weights, -1 = none."""
 
     square: np.ndarray
-    """uint16[2**24]: number of a 3x3 code, the side to move black; 0 = no sensible move there"""
+    """uint16[2**24]: number of each 3x3 code with black to move; 0 = no sensible move in its centre"""
     square_places: np.ndarray
-    """int32[numbers, 3]: places of the features of each number: coarse, fine, save-atari"""
+    """int32[numbers, 3]: places of the coarse, fine and save-atari features, by number in ``square``"""
     contexts: HashTable
-    """values int32[H + 1, 16]: places by cell of the diamond around the last move, from FIRST_CELL on"""
+    """by context of the last move: int32[H + 1, 16], places of the cells of its diamond from column FIRST_CELL on"""
     nakade: np.ndarray
-    """int32[8192]: places"""
+    """int32[8192]: place of each nakade pattern"""
     diamonds: HashTable
-    """values int32[H + 1, 4]: the place, at DIAMOND_PLACE"""
+    """by diamond code: int32[H + 1, 4], its place in column DIAMOND_PLACE"""
     single: int
-    """start of the single features"""
+    """place of the first single feature"""
     is_tree: bool
 
 
@@ -133,7 +133,7 @@ def folded_nakade() -> np.ndarray:
 
 
 def number(patterns: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Index of each pattern among the known ones, -1 = unknown.
+    """Index of each pattern in ``known``, -1 = not there.
 
     Args:
         patterns: int64 of any shape.
@@ -172,7 +172,7 @@ def find(keys, key):
 
 @kernel
 def _enter_keys(keys, new_keys, rows):
-    """Assign a row to each key; equal keys get the same row."""
+    """Enter new keys into a hash table, and write the row of each to ``rows``; equal keys share a row."""
     last = len(keys) - 1
     for i in range(len(new_keys)):
         row = find(keys, new_keys[i])
@@ -185,7 +185,7 @@ def _enter_keys(keys, new_keys, rows):
 
 
 def hash_table(keys: np.ndarray, values: np.ndarray, missing: int | np.ndarray, columns: int) -> HashTable:
-    """A hash table, two thirds full at most.
+    """Build a hash table that is two thirds full at most.
 
     Args:
         keys: int64[n], 0 or more.
@@ -209,14 +209,14 @@ def hash_table(keys: np.ndarray, values: np.ndarray, missing: int | np.ndarray, 
 
 @kernel
 def _spread_coarse(square, coarse_number):
-    """Number the codes that are not fine: the number of their coarse code, plus 1 if the move saves a chain."""
+    """Write the number of each code that is not fine: that of its coarse code, plus 1 if the move saves a chain."""
     for code in range(N_CODES):
         if square[code] == 0 and is_sensible_code(code):
             square[code] = coarse_number[coarse_code(code)] + is_rescue(code)
 
 
 def _number_squares(words: Vocabulary) -> np.ndarray:
-    """``square`` of :class:`Numbers`: fine codes from 1 on, then two numbers for each coarse code and for UNSEEN."""
+    """The table ``Numbers.square``: fine codes from 1 on, then two numbers for each coarse code and for UNSEEN."""
     n_fine, n_coarse = len(words.fine), len(words.coarse)
     unseen = n_fine + 1 + 2 * n_coarse
     if unseen + 2 > MOST_NUMBERS:
@@ -230,7 +230,7 @@ def _number_squares(words: Vocabulary) -> np.ndarray:
 
 
 def _place_squares(words: Vocabulary) -> np.ndarray:
-    """``square_places`` of :class:`Numbers`."""
+    """The table ``Numbers.square_places``."""
     n_fine, n_coarse, starts = len(words.fine), len(words.coarse), words.starts
     found = np.full((n_fine + 1 + 2 * (n_coarse + 1), 3), -1, np.int32)
     coarse = number(folded(coarse_code.py_func(words.fine), SQUARE_IMAGES), words.coarse)
@@ -254,7 +254,7 @@ def _place_responses(words: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unfold(words: Vocabulary, like: tuple[Vocabulary, Numbers] | None = None) -> Numbers:
-    """Expand a vocabulary into tables.
+    """Expand a vocabulary into tables of all symmetric images.
 
     Args:
         like: another vocabulary and its tables; if it has the same 3x3 patterns, their table (32 MiB) is shared.
