@@ -71,8 +71,8 @@ class Schema(Generic[Record]):
             kind: name of the record in error messages, in the plural.
             check: raises ValueError if a record has impossible or contradictory values.
             of_games: the fields of ``games`` that a shard stores, with a column for each; None = as in shards of games.
-            decode: returns, from a shard's arrays by name, new values of those that need more than a new dtype, and arrays
-                that the shard lacks.
+            decode: returns, from a shard's arrays by name, new values of those that need more than a new dtype, and
+                arrays that the shard lacks.
             encode: the inverse: returns, from the record's arrays by field, those to store in another form.
         """
         self.kind, self._record, self._check, self._decode, self._encode = kind, record, check, decode, encode
