@@ -1,4 +1,4 @@
-"""Win rates with confidence intervals, and Elo ratings from results of games. A draw counts as half a win.
+"""Win rates with confidence intervals, and Elo ratings from game results. A draw counts as half a win.
 
 Start at :func:`wilson_interval` for two players and :func:`rated` for several.
 """
@@ -13,9 +13,9 @@ import numpy as np
 Z_95 = 1.959964
 """Half width of the 95% interval of a normal distribution, in standard deviations"""
 ELO_SCALE = 400.0 / math.log(10.0)
-"""Elo points of one unit of log odds: 400 points are odds of ten to one"""
+"""Elo points for one natural-log unit of the odds of winning: 400 points are odds of ten to one"""
 PRIOR_GAMES = 1.0
-"""Draws added to each pair of opponents, so that no rating is infinite"""
+"""Number of draws added to the games of each pair of opponents, so that no rating is infinite"""
 TOLERANCE = 1e-9
 MAX_ROUNDS = 100_000
 
@@ -25,7 +25,7 @@ def wilson_interval(wins: float, games: int) -> tuple[float, float]:
 
     Args:
         wins: games won, a draw counting half.
-        games: all games; without any the interval is (0, 1).
+        games: number of games; with 0 the interval is (0, 1).
     Source: Wilson 1927. Unlike mean +- z * sigma it stays inside [0, 1] and is accurate for few games.
     """
     if games == 0:
@@ -46,13 +46,13 @@ class WinRate(NamedTuple):
 
 
 def win_rate(won: int, lost: int, drawn: int) -> WinRate:
-    """The win rate of games, a draw counting half; 0.5 without games."""
+    """The win rate and its 95% interval, a draw counting as half a win; rate 0.5 if there are no games."""
     games, points = won + lost + drawn, won + 0.5 * drawn
     return WinRate(points / games if games else 0.5, *wilson_interval(points, games))
 
 
 def elo_difference(rate: float) -> float:
-    """Elo difference of an expected win rate; -inf at 0 and inf at 1."""
+    """Elo difference that gives an expected win rate (0 to 1); -inf at 0 and inf at 1."""
     if rate <= 0.0:
         return -math.inf
     if rate >= 1.0:
@@ -64,9 +64,9 @@ def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
     """Maximum likelihood Elo ratings, strongest first, with mean 0.
 
     The model is Bradley and Terry's: a player of strength g beats one of strength h with probability g / (g + h).
-    Zermelo's iteration, g <- wins / sum of games / (g + h) over the opponents, increases the likelihood monotonically.
-    ``PRIOR_GAMES`` draws are added to each pair of opponents. Ratings of players whom no chain of games connects are
-    not comparable.
+    Zermelo's iteration, g <- wins / (sum over opponents of games / (g + h)), increases the likelihood monotonically.
+    ``PRIOR_GAMES`` draws are added to the games of each pair of opponents. Ratings of players whom no chain of games
+    connects are not comparable.
 
     Args:
         wins: (winner, loser) -> games won, a draw counting half a win for each.
@@ -96,7 +96,7 @@ def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
 
 
 def unconnected(wins: Mapping[tuple[str, str], float]) -> tuple[str, str] | None:
-    """Two players whom no chain of games connects; None if all are connected."""
+    """Two players whom no chain of games connects; None if all players are connected."""
     players = list(dict.fromkeys(name for pair in wins for name in pair))
     reached, found = set(players[:1]), players[:1]
     while found:
@@ -111,15 +111,15 @@ def unconnected(wins: Mapping[tuple[str, str], float]) -> tuple[str, str] | None
 def rating_errors(
     wins: Mapping[tuple[str, str], float], reference: str = "", elo: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """Standard deviations of the differences between :func:`ratings` and that of one player, or their mean.
+    """Standard error of each player's Elo difference from a reference player, or from the mean of all ratings.
 
-    From Fisher's information at the maximum of the likelihood, the draws of ``PRIOR_GAMES`` included. The matrix is
-    singular in the direction of the mean of all ratings, which the pseudo-inverse ignores.
+    Computed from the Fisher information at the maximum of the likelihood, with the draws of ``PRIOR_GAMES``. The
+    information matrix is singular, since results do not fix the mean rating; hence the pseudo-inverse.
 
     Args:
         wins: as for :func:`ratings`.
-        reference: the player with a fixed rating; "" = the mean is fixed.
-        elo: the result of :func:`ratings`; None = computed here.
+        reference: the player from whom differences are taken; "" = the mean of all ratings.
+        elo: the result of :func:`ratings` for ``wins``; None = computed here.
     """
     elo = ratings(wins) if elo is None else elo
     row = {name: i for i, name in enumerate(elo)}
@@ -146,7 +146,7 @@ def weakest(wins: Mapping[tuple[str, str], float]) -> str:
 
 @dataclass(frozen=True)
 class Rated:
-    """A player's Elo relative to a reference, with the 95% interval of the difference."""
+    """A player's Elo relative to a reference player or to the mean, with the 95% interval of the difference."""
 
     name: str
     elo: float
@@ -155,11 +155,11 @@ class Rated:
 
 
 def rated(wins: Mapping[tuple[str, str], float], reference: str = "") -> list[Rated]:
-    """All players, strongest first.
+    """Elo ratings of all players with 95% intervals, strongest first.
 
     Args:
         wins: as for :func:`ratings`.
-        reference: the player with Elo 0; "" = the mean is 0.
+        reference: the player with Elo 0; "" = the mean of all players is 0.
     """
     elo = ratings(wins)
     zero = elo[reference] if reference else 0.0

@@ -1,7 +1,7 @@
 """Evaluation of a finished network on held-out games: the report of ``keima evaluate``.
 
 Threads replay and encode positions for the network, which an inference server runs: one evaluator a core on the CPU,
-merged batches on a GPU. Start at :func:`evaluate_network`.
+or batches merged from all threads on a GPU. Start at :func:`evaluate_network`.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,41 +32,41 @@ from engine.rollout.policy import Tables
 from engine.train.metrics import PositionMetrics, evaluate_positions, label_metrics, mean_metrics, sample_positions
 
 BATCH = {"cpu": 32, "cuda": 512}
-"""Positions in a call of the network: larger batches are not faster on a CPU, but on a GPU"""
+"""Positions in one call of the network, by device type; larger batches than this are no faster on a CPU"""
 WINNERS = {1: "won by Black", -1: "won by White", 0: "without a known winner"}
 
 
 NewBar = Callable[[str, int], Callable[[float], None]]
-"""Opens a progress bar, from its title and total; the result is called with the steps done since the last call"""
+"""Opens a progress bar with a title and total; returns a function to call with the steps done since its last call"""
 
 
 def _no_bar(title: str, total: int) -> Callable[[float], None]:
-    """No progress bar."""
+    """A :data:`NewBar` that shows nothing."""
     return lambda steps: None
 
 
 class Wanted(NamedTuple):
-    """Options of an evaluation."""
+    """What to measure: options of :func:`evaluate_network`."""
 
     positions: int
-    """size of a fixed sample spread over all games"""
+    """number of positions in the sample, which is fixed and spread over all games"""
     symmetries: int = 1
-    """1, or 8 for the ensemble of all symmetries as well"""
+    """1 = the network alone; 8 = also its ensemble, the mean output under all eight symmetries"""
     rollouts: int = 0
-    """number of positions of the sample to roll out"""
+    """number of sampled positions from which to make rollouts"""
     game: int = 0
-    """number of a game, from 1, whose values are reported move by move; 0 = none"""
+    """number (from 1) of the game for which to report the value before every move; 0 = none"""
 
 
 class Beside(NamedTuple):
-    """Baselines of a network's value."""
+    """Baselines to compare a network's value with."""
 
     networks: Mapping[str, Network] = {}
-    """other networks with a value head, by name"""
+    """by name, other networks, with a value head"""
     policies: Mapping[str, Estimate] = {}
-    """values by rollouts of policies, by name"""
+    """by name, functions that estimate values by rollouts of a policy"""
     tables: Tables | None = None
-    """of a rollout policy, for values by 10, 100 and 1,000 rollouts; None = none"""
+    """rollout policy for the baseline of 10, 100 and 1,000 rollouts; None = no such baseline"""
 
 
 NOTHING = Beside()
@@ -76,20 +76,22 @@ def evaluate_network(
     network: Network, games: Games, wanted: Wanted, new_bar: NewBar = _no_bar, beside: Beside = NOTHING,
     labels: Labels | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Measure a network on games, and on a teacher's labels if there are any.
+    """Measure a network's policy and value on games and, if given, on a teacher's labels.
 
     Args:
-        new_bar: called for each slow part.
-        beside: baselines; rollouts are of ``wanted.rollouts`` positions.
+        new_bar: opens the progress bar of each slow part.
+        beside: baselines; rollouts are made from ``wanted.rollouts`` positions.
     Returns:
-        metrics by name of :func:`engine.train.metrics.mean_metrics` and :func:`engine.train.metrics.label_metrics`
-        (with eight symmetries those of the ensemble, and without it as ``plain/top1``), ``positions``, ``symmetries``,
-        ``skipped_games`` (of other board sizes), and if they apply: ``calibration_error``, ``calibration`` and
-        ``histogram`` of the value, ``by_move``, ``rollouts``, ``game``; see :mod:`engine.evaluation.values`,
-        :func:`_beside_rollouts` and :func:`_through_game`; and ``constant_mse``, the error of the best constant,
-        ``beside`` and ``policy_rollouts``, see :func:`engine.evaluation.values.errors_beside`.
+        the report by name: the metrics of :func:`engine.train.metrics.mean_metrics` (with eight symmetries those of
+        the ensemble, and those of the network alone as ``plain/top1`` and so on) and of
+        :func:`engine.train.metrics.label_metrics`, ``positions``, ``symmetries``, ``skipped_games`` (number of games
+        on sizes that the network does not play); where known ``calibration``, ``calibration_error``, ``histogram`` and
+        ``by_move`` (:mod:`engine.evaluation.values`), ``rollouts`` (:func:`_beside_rollouts`), ``game``
+        (:func:`_through_game`), ``constant_mse`` (error of the best constant value), and ``beside`` and
+        ``policy_rollouts`` (:func:`engine.evaluation.values.errors_beside`).
     Raises:
-        ValueError: the network plays none of the games' board sizes, or there is no game of that number.
+        ValueError: the network plays none of the games' board sizes, a baseline network does not play all sampled
+            sizes, or ``wanted.game`` is no game that the network can play through.
         RuntimeError: a network failed.
     """
     sizes = network.spec.sizes
@@ -113,10 +115,10 @@ def evaluate_network(
 
 
 class MeasuredNetwork:
-    """A network behind a server of its own, and its metrics at positions of games; a context manager."""
+    """Computes a network's metrics at positions of games, through its own inference server; a context manager."""
 
     def __init__(self, network: Network, games: Games, symmetries: int, new_bar: NewBar) -> None:
-        """Start the server.
+        """Start the inference server.
 
         Raises:
             ValueError: the network's encoder is unknown.
@@ -145,10 +147,11 @@ class MeasuredNetwork:
 def _errors_beside(
     found: PositionMetrics, games: Games, rows: np.ndarray, beside: Beside, wanted: Wanted, new_bar: NewBar
 ) -> dict[str, Any]:
-    """The parts of the report that compare the value with baselines.
+    """The entries of the report that compare the network's value with baselines, by name.
 
     Args:
-        found: metrics of positions of the games ``rows``.
+        found: the network's metrics, P positions.
+        rows: int64[P]: the game of each position.
     """
     known = np.flatnonzero(~np.isnan(found.result))
     if not len(known):
@@ -178,7 +181,9 @@ def _errors_beside(
 
 
 def _check_game(games: Games, number: int, sizes: tuple[int, int]) -> None:
-    """Refuse the number of a game that does not exist, has no moves, or is of another board size than the network's."""
+    """Raise ValueError if game ``number`` does not exist, has no moves, or has a board size that the network does not
+    play; 0 = no game.
+    """
     if not number:
         return
     if number > len(games.size):
@@ -191,7 +196,7 @@ def _check_game(games: Games, number: int, sizes: tuple[int, int]) -> None:
 
 
 def _sample_metrics(found: list[PositionMetrics]) -> dict[str, Any]:
-    """The metrics of a sample by name; ``found`` has those without symmetries first, the ensemble's last."""
+    """The report's metrics of the sample, from those of the network alone (first) and of its ensemble (last)."""
     chosen = found[-1]
     report: dict[str, Any] = mean_metrics(chosen)
     if len(found) > 1:
@@ -206,10 +211,10 @@ def _sample_metrics(found: list[PositionMetrics]) -> dict[str, Any]:
 
 
 def _beside_rollouts(found: PositionMetrics, values: np.ndarray) -> dict[str, Any]:
-    """Mean (z - v)^2 of the network (if it has a value) and of each number of rollouts, on the same positions.
+    """Mean (z - v)^2 of the network's value (if it has one) and of the mean of 10, 100 and 1,000 rollouts.
 
     Returns:
-        ``positions``, ``network``, ``10``, ``100``, ``1000``, and ``by_move`` with these in each row.
+        ``positions``, the errors ``network``, ``10``, ``100``, ``1000``, and ``by_move`` with these in each row.
     """
     errors = {"network": found.columns()["value_mse"]}
     errors |= {str(count): (found.result - values[:, i]) ** 2 for i, count in enumerate(COUNTS)}
@@ -217,7 +222,7 @@ def _beside_rollouts(found: PositionMetrics, values: np.ndarray) -> dict[str, An
 
 
 def _through_game(games: Games, row: int, found: PositionMetrics) -> dict[str, Any]:
-    """Values of a game: ``number``, ``winner`` in words, ``value_black`` before each of its moves."""
+    """A game's report: its ``number``, ``winner`` in words, and ``value_black``, Black's value before each move."""
     black_to_move = (found.ply % 2 == 0) == (games.first[row] == BLACK)
     values = np.where(black_to_move, found.value, -found.value)
     return {"number": row + 1, "winner": WINNERS[int(games.result[row])], "value_black": values.tolist()}

@@ -13,7 +13,7 @@ ERROR = "mean of (z - v)², z = ±1"
 
 
 def check_plots(folder: Path) -> None:
-    """Create the folder for plots, before hours of evaluation.
+    """Create the folder for plots and check for matplotlib, so that both fail before hours of evaluation.
 
     Raises:
         ValueError: matplotlib is missing, or the folder cannot be created; one line.
@@ -26,7 +26,7 @@ def check_plots(folder: Path) -> None:
 
 
 def write_plots(report: dict[str, Any], folder: Path) -> list[Path]:
-    """Draw the report of :func:`engine.evaluation.evaluation.evaluate_network`, one PNG a topic; returns the files."""
+    """Draw the report of :func:`engine.evaluation.evaluation.evaluate_network`, one PNG a topic; returns the paths."""
     written = []
     for name, needs, draw in (
         ("calibration", {"calibration"}, _calibration),
@@ -42,7 +42,7 @@ def write_plots(report: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def _calibration(report: dict[str, Any]) -> list[str]:
-    """Observed against predicted win rates."""
+    """Chart of observed against predicted win rates, with the share of positions in each bin."""
     rows = report["calibration"]
     total = sum(row["positions"] for row in rows)
     shares = [(row[end], row["positions"] / total) for row in rows for end in ("from", "to")]
@@ -55,7 +55,7 @@ def _calibration(report: dict[str, Any]) -> list[str]:
 
 
 def _histogram(report: dict[str, Any]) -> list[str]:
-    """Histogram of the value in positions that were won and lost."""
+    """Histogram of the value, separately for positions that the side to move won and lost."""
     held, series = report["histogram"], {}
     for name in ("won", "lost"):
         steps = zip(pairwise(held["edges"]), held[name], strict=True)
@@ -64,7 +64,7 @@ def _histogram(report: dict[str, Any]) -> list[str]:
 
 
 def _by_move(report: dict[str, Any]) -> list[str]:
-    """Error and accuracy of the value by move number, beside rollouts."""
+    """Charts of the value's error and accuracy by move number, the error also of rollouts."""
     rows, rolled = report.get("by_move", []), report.get("rollouts")
     errors, accuracy = {"network": _column(rows, "value_mse")}, {"network": _column(rows, "value_accuracy")}
     if rolled:
@@ -78,7 +78,7 @@ def _by_move(report: dict[str, Any]) -> list[str]:
 
 
 def _errors(report: dict[str, Any]) -> list[str]:
-    """AlphaGo's Figure 2b: errors of values by move number, of networks and of rollouts of policies."""
+    """Charts like AlphaGo's Figure 2b: errors by move number of networks' values and of rollouts by policies."""
     tables: Mapping[str, str] = {"beside": "", "policy_rollouts": f", {ROLLOUTS} rollouts by each policy"}
     charts: list[str] = []
     for key in filter(report.__contains__, tables):
@@ -91,7 +91,7 @@ def _errors(report: dict[str, Any]) -> list[str]:
 
 
 def _column(rows: list[dict[str, Any]], name: str) -> Points:
-    """A column of a table by moves as a curve, at the middle of each row's range; the last range is open."""
+    """A column of a by-move table as a curve: each row at the middle of its moves, the open-ended last at its start."""
     return [
         (row["from"] if row["to"] is None else (row["from"] + row["to"] + 1) / 2, row[name])
         for row in rows
@@ -100,7 +100,7 @@ def _column(rows: list[dict[str, Any]], name: str) -> Points:
 
 
 def _game(report: dict[str, Any]) -> list[str]:
-    """Black's win rate before each move of a game."""
+    """Chart of Black's predicted win rate before each move of a game."""
     game = report["game"]
     rates = [(move, (1 + value) / 2) for move, value in enumerate(game["value_black"])]
     title = f"game {game['number']}, {game['winner']}: Black's win rate"

@@ -1,4 +1,4 @@
-"""Values of positions by rollouts, uniformly random or of the rollout policy, as baselines of a value network.
+"""Values of positions by rollouts, with uniformly random moves or a rollout policy: baselines for a value network.
 
 Source: AlphaGo, Figure 2b: the error of the value network by move number beside that of rollouts.
 """
@@ -22,19 +22,19 @@ from engine.search.leaves import begin_rollout, end_rollout
 from engine.system.jit import kernel
 
 COUNTS = (10, 100, 1000)
-"""Numbers of rollouts compared; the smaller sets are the first rollouts of the largest"""
+"""Numbers of rollouts to compare; 10 and 100 are the first of the 1,000 rollouts from a position"""
 SEED = 20160128
 
 
 @kernel
 def _roll_out(boards, weights, tables, replies, record, game, ply, rules, state, results):
-    """R rollouts from the position after ``ply`` moves of a game.
+    """Make R rollouts from the position after ``ply`` moves of a game.
 
     Args:
         boards: three positions of the game's size with room for its moves: an empty one, and two to overwrite.
-        weights, tables, replies: as for :func:`engine.rollout.policy.play_out_by_policy`; replies are not used. With
-            ``tables`` None rollouts are uniformly random.
-        state: uint64[4], the caller's random state.
+        weights, tables, replies: as for :func:`engine.rollout.policy.play_out_by_policy`, which does not use replies
+            here; ``tables`` None = uniformly random moves.
+        state: uint64[4], overwritten: the random state.
         results: int8[R], overwritten: 1 = won for the side to move, -1 = lost, 0 = drawn.
     """
     fresh, start, position = boards
@@ -64,15 +64,15 @@ def rollout_values(
     games: Games, rows: np.ndarray, plies: np.ndarray, tables: Tables | None, counts: tuple[int, ...] = COUNTS,
     threads: int = 1, on_progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """Mean results of rollouts under the games' rules and komi; the same for any number of threads.
+    """Values of positions by rollouts under the games' rules and komi; equal for any number of threads.
 
     Args:
-        rows, plies: int64[P]: games, and the moves before the position.
-        tables: of a rollout policy; None = uniformly random moves.
+        rows, plies: int64[P]: each position's game, and the number of moves before it.
+        tables: the rollout policy; None = uniformly random moves.
         counts: numbers of rollouts, ascending.
         on_progress: called with the number of positions done since the last call.
     Returns:
-        float64[P, len(counts)]: -1 to 1 for the side to move, the mean of the first ``counts[i]`` rollouts.
+        float64[P, len(counts)]: mean result of the first ``counts[i]`` rollouts, -1 to 1 for the side to move.
     """
     own, record, replies = local(), recorded(games), new_last_good_replies()
     rules = game_rules(games, rows, games.territory[rows])

@@ -1,6 +1,6 @@
-"""Game files from single files, folders and archives, read one after the other.
+"""Game files from single files, folders and archives, read one after another.
 
-Nothing is unpacked to disk and one file is in memory at a time, so archives may be of any size. An unreadable file
+Nothing is unpacked to disk, and one file is in memory at a time, so archives may be of any size. An unreadable file
 yields a :class:`Document` with a ``problem``; only a missing path is an error.
 """
 
@@ -26,16 +26,16 @@ TAR_FILES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 OTHER_ARCHIVES = (".rar", ".7z", ".lzh", ".lha", ".arj")
 XZ = b"\xfd7zXZ\x00"
 Member = tuple[str, Callable[[], Any], int]
-"""A member of an archive: name, opener, size"""
+"""A member of an archive: its name, a function that opens it, its unpacked size in bytes"""
 MAX_FILE_BYTES = 64 << 20
-"""Largest file of games, unpacked"""
+"""Maximum unpacked size of a file of games"""
 MAX_INNER_ARCHIVE_BYTES = 1 << 30
-"""Largest archive inside an archive, which is held in memory"""
+"""Maximum size of an archive inside another archive; the inner archive is held in memory"""
 MAX_RATIO = 64
-"""Largest ratio of the size of an inner archive to that of its file on disk, beyond ``MAX_FILE_BYTES``; more is an
-archive bomb. Games compress to a fifth, and the padding of tar compresses besides."""
+"""Maximum ratio of an inner archive's size to that of the file on disk that contains it, if the inner archive is larger
+than ``MAX_FILE_BYTES``: a higher ratio is taken for an archive bomb. Games compress to a fifth, tar's padding more."""
 MAX_DEPTH = 3
-"""Most archives inside one another"""
+"""Maximum depth of archives inside one another"""
 CORRUPT = (
     OSError,
     EOFError,
@@ -47,11 +47,11 @@ CORRUPT = (
     lzma.LZMAError,
     zlib.error,
 )
-"""Exceptions of the standard library for damaged, encrypted and otherwise unreadable archives"""
+"""Exceptions that the standard library raises for damaged, encrypted and otherwise unreadable archives"""
 
 
 class _XzFile(io.RawIOBase):
-    """The content of an open ``.xz``, in bounded memory, unlike :class:`lzma.LZMAFile` (up to 4 GiB)."""
+    """Unpacks an open ``.xz`` in bounded memory; :class:`lzma.LZMAFile` may take up to 4 GiB."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._unpacker, self._rest = file, self._new(), b""
@@ -64,7 +64,7 @@ class _XzFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Unpack some bytes; 0 = the end.
+        """Unpack into ``buffer``; returns the number of bytes, 0 at the end.
 
         Raises:
             EOFError, LZMAError: the file is damaged, or needs too much memory.
@@ -89,7 +89,7 @@ class _XzFile(io.RawIOBase):
 
 
 def _unpacking_xz(file: BinaryIO) -> BinaryIO:
-    """The content of an open ``.xz``, for reading."""
+    """A reader of the unpacked content of an open ``.xz``."""
     return io.BufferedReader(_XzFile(file))
 
 
@@ -97,26 +97,26 @@ PACKED: dict[str, Callable[[Any], Any]] = {".sgf.gz": gzip.open, ".sgf.bz2": bz2
 
 
 class Document(NamedTuple):
-    """One file, or the reason why it cannot be read."""
+    """One game file or packed shard, or the reason why it cannot be read."""
 
     name: str
-    """path, archives counted as folders"""
+    """path; inside an archive, as if the archive were a folder"""
     data: bytes = b""
     """contents; empty for a packed shard, which is read from its path"""
     is_shard: bool = False
     problem: str = ""
-    """the reason why it cannot be read"""
+    """the reason why the file cannot be read; empty = none"""
     bytes_read: int = 0
-    """bytes read on disk since the document before, for progress"""
+    """bytes read from disk since the previous document, for progress"""
 
 
 def disk_bytes(path: Path) -> int:
-    """Bytes on disk of all files that :func:`documents` reads."""
+    """Total size on disk of the files at a path, hidden ones excluded, for the progress of :func:`documents`."""
     return path.stat().st_size if path.is_file() else sum(_size_of(file) for file in _files(path))
 
 
 def documents(path: Path) -> Iterator[Document]:
-    """The game files at a path, in an order that depends on names alone.
+    """Read the game files and shards at a path, in an order that depends on names alone.
 
     Args:
         path: a file, an archive (zip, tar, compressed tar), a packed shard, or a folder of these; folders are read
@@ -134,19 +134,19 @@ def documents(path: Path) -> Iterator[Document]:
 
 
 def holds_records(folder: Path) -> bool:
-    """Whether a folder contains game files or archives beside packed shards, at any depth."""
+    """Whether a folder contains game files or archives, at any depth; packed shards do not count."""
     return any(_is_wanted(file.name.casefold()) for file in _files(folder))
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Files of a folder, recursively, without hidden ones, sorted within each folder."""
+    """All files below a folder except hidden ones, sorted within each folder."""
     for top, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
         yield from (Path(top) / name for name in sorted(names) if not _is_hidden(name))
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a file or folder is hidden; archives made on macOS contain ``._x.sgf`` and ``__MACOSX``."""
+    """Whether a file or folder is hidden, like ``._x.sgf`` and ``__MACOSX`` in archives made on macOS."""
     return name.startswith("__MACOSX") or (name.startswith(".") and name.strip(".") != "")
 
 
@@ -158,7 +158,11 @@ def _size_of(file: Path) -> int:
 
 
 def _documents_of_file(path: Path, is_named: bool) -> Iterator[Document]:
-    """Documents of one file on disk; a file named by the user is read as SGF whatever its suffix."""
+    """Documents of one file on disk.
+
+    Args:
+        is_named: the user named this file: read it as SGF if its suffix is unknown, rather than skip it.
+    """
     name, size = path.name.casefold(), _size_of(path)
     if path.exists() and not path.is_file():
         # Reading a pipe may block forever.
@@ -188,7 +192,7 @@ def _is_wanted(name: str) -> bool:
 
 
 def _unknown_archive(name: str) -> str:
-    """The problem of a skipped file; empty unless the file is an archive, which may contain games."""
+    """The problem to report for a skipped file: that its kind of archive cannot be read; empty for other files."""
     return "this kind of archive cannot be read; unpack it first" if name.endswith(OTHER_ARCHIVES) else ""
 
 
@@ -196,8 +200,8 @@ def _documents_in(name: str, file: BinaryIO, depth: int, limit: int) -> Iterator
     """Documents of an open file: the file itself, or the members of an archive.
 
     Args:
-        depth: number of archives around the file.
-        limit: most bytes of an archive inside it.
+        depth: number of archives that contain the file.
+        limit: maximum size in bytes of an archive inside this file.
     """
     kind = name.casefold()
     if kind.endswith((".zip", *TAR_FILES)):
@@ -213,7 +217,7 @@ def _documents_in(name: str, file: BinaryIO, depth: int, limit: int) -> Iterator
 
 
 def _member(name: str, opened: Callable[[], Any], size: int, depth: int, limit: int) -> Iterator[Document]:
-    """Documents of a member of an archive, which ``opened()`` opens."""
+    """Documents of a member of an archive; arguments as of :data:`Member` and :func:`_documents_in`."""
     kind = name.casefold()
     if not _is_wanted(kind):
         if problem := _unknown_archive(kind):
@@ -232,7 +236,7 @@ def _member(name: str, opened: Callable[[], Any], size: int, depth: int, limit: 
 
 
 def _zip_members(file: BinaryIO) -> Iterator[Member]:
-    """Name, opener and size of every file of a zip archive."""
+    """Every file of a zip archive as a :data:`Member`."""
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
             if not member.is_dir():
@@ -240,7 +244,7 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
 
 
 def _tar_members(file: BinaryIO) -> Iterator[Member]:
-    """Name, opener and size of every file of a tar archive, compressed or not."""
+    """Every file of a tar archive, compressed or not, as a :data:`Member`; open it before taking the next."""
     start = file.read(len(XZ))
     file.seek(-len(start), io.SEEK_CUR)
     if start == XZ:
@@ -254,7 +258,7 @@ def _tar_members(file: BinaryIO) -> Iterator[Member]:
 
 
 def _whole(name: str, file: BinaryIO) -> Document:
-    """A file of games as a document."""
+    """Read an open file of games as one document, with a problem if it is empty or too large."""
     data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         return Document(name, problem=f"more than {MAX_FILE_BYTES >> 20} MiB")

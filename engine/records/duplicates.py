@@ -1,8 +1,8 @@
-"""Duplicate games, up to the eight symmetries, and the assignment of games to splits.
+"""Detection of duplicate games, up to the eight symmetries, and assignment of games to training, validation and test.
 
-A game's *fingerprint* is a hash of its setup stones and first moves, under the symmetry whose image of the game comes
-first in lexicographic order. A prefix of that image is also the first image of the prefix, so one comparison of the
-eight images gives the fingerprints of all prefixes.
+A game's *fingerprint* is a hash of its setup stones and first moves, taken from the image of the game (under the eight
+symmetries) that is first in lexicographic order. A prefix of that image is also the first image of the game's prefix,
+so one comparison of the eight images gives the fingerprints of all prefixes.
 """
 
 import functools
@@ -15,23 +15,23 @@ from engine.go.random import GOLDEN, mixed
 from engine.records.games import Games
 
 OPENING = 40
-"""Games that share this number of first moves belong to one split; of shorter games all moves count"""
+"""Games that agree in this number of first moves (shorter games: in all moves) go to the same split"""
 WHOLE, OPENING_KEY, BEGINNING = range(3)
-"""Columns of :func:`fingerprints`"""
+"""Columns of :func:`fingerprints`: whole game, first ``OPENING`` moves, first ``beginning`` moves"""
 SPLITS = ("train", "validation", "test")
 
 
 @functools.cache
 def _table(size: int) -> np.ndarray:
-    """uint16[8, size * size + 1], big-endian, so that its bytes sort as its numbers."""
+    """uint16[8, size * size + 1]: :func:`symmetry_table` in big-endian order, so that bytes sort as the numbers do."""
     return symmetry_table(size).astype(">u2")
 
 
 def fingerprints(games: Games, beginning: int) -> np.ndarray:
-    """Hashes that identify duplicates.
+    """Three fingerprints of each game, equal for games that are duplicates up to a symmetry.
 
     Args:
-        beginning: the number of moves in the third column.
+        beginning: number of first moves in the third fingerprint.
     Returns:
         uint64[G, 3]: of the whole game without final passes, of its first ``OPENING`` moves, and of its first
         ``beginning`` moves, each with board size, setup stones and first colour. Passes before the only position for
@@ -54,17 +54,21 @@ def fingerprints(games: Games, beginning: int) -> np.ndarray:
 
 
 def split_keys(games: Games, keys: np.ndarray) -> np.ndarray:
-    """uint64[G]: keys of :func:`split_of`, the fingerprint of each game's opening.
+    """uint64[G]: each game's key for :func:`split_of`: the fingerprint of its opening.
 
-    Positions that searches reached (:meth:`Games.are_reached`) have a hash of their game's number: they may be shorter
-    than an opening, or differ within it.
+    Games that only lead to a position that a search reached (:meth:`Games.are_reached`) get a hash of their number
+    instead, so that all positions from one game share a split: these may be shorter than an opening or differ in it.
     """
     is_of_game = games.are_reached() & (games.number >= 0)
     return np.where(is_of_game, mixed(games.number.astype(np.uint64)), keys[:, OPENING_KEY])
 
 
 def first_of_each(keys: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """bool[G]: whether a game is the longest of its key, the first of equally long ones."""
+    """bool[G]: whether a game is the longest with its key (uint64[G]); of equally long ones, the first.
+
+    Args:
+        lengths: int64[G]: moves of each game.
+    """
     order = np.lexsort((-lengths, keys))
     is_first = np.zeros(len(keys), bool)
     is_first[order[np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))]] = True
@@ -72,9 +76,9 @@ def first_of_each(keys: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def split_of(keys: np.ndarray, seed: int, validation_share: float, test_share: float) -> np.ndarray:
-    """Split of each game by its :func:`split_keys`: uint8[G], index into ``SPLITS``.
+    """uint8[G]: the split of each game, an index into ``SPLITS``, from its key (:func:`split_keys`).
 
-    The split depends on key and seed alone, so a game keeps it when others are added.
+    The split depends on key, seed and shares alone, so a game keeps its split when other games are added.
     """
     # Keys are hashes already; this mixes the seed in.
     words = mixed(keys + np.uint64((seed - 1) * int(GOLDEN) & (1 << 64) - 1))

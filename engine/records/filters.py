@@ -1,4 +1,4 @@
-"""Filters of training games; each counts the games that it removes."""
+"""Filters that choose games for training, and count the games that each filter removes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from engine.records.sgf_values import rank_text, read_day, read_rank
 
 @dataclass(frozen=True)
 class Filters(Checked):
-    """Requirements that games must meet. An unknown rank, date or komi fails a filter that limits it."""
+    """Requirements that a game must meet. A game with unknown rank, date or komi fails a filter on that value."""
 
     sizes: tuple[int, ...] = option((19,), "board size to keep; repeatable", flag="size", low=MIN_SIZE, high=MAX_SIZE)
-    """empty = all"""
+    """board sizes to keep; empty = all"""
     max_handicap: int = option(0, "largest number of handicap stones; 0 = even games only", low=0, high=255)
     setups: bool = option(False, "keep games that begin from a set-up position")
     results: str = option(
@@ -27,19 +27,19 @@ class Filters(Checked):
     min_moves: int = option(1, "smallest number of moves of a game", low=1, high=MAX_MOVES)
     max_moves: int = option(MAX_MOVES, "largest number of moves of a game", low=1, high=MAX_MOVES)
     min_rank: int = option(
-        0, "lowest rank of either player: 3k, 6d, 1p; professionals rank above all dan", read=read_rank, unit="RANK"
+        0, "lowest rank of either player: 3k, 6d, 1p; professionals rank above amateurs", read=read_rank, unit="RANK"
     )
-    """as in ``Games.rank_black``; 0 = any"""
+    """lowest rank of either player, coded as in ``Games.rank_black``; 0 = any"""
     date_from: int = option(
         0, "first date of a game: 2016, 2016-12 or 2016-12-29", flag="from", read=read_day, unit="DATE"
     )
-    """yyyymmdd with zeros for what is open; 0 = any"""
+    """first date to keep, yyyymmdd with 00 for an omitted month or day; 0 = any"""
     date_to: int = option(
         0, "last date of a game, included: 2016, 2016-12 or 2016-12-29", flag="to", read=read_day, unit="DATE"
     )
-    """the same; open parts count to their end"""
+    """last date to keep, yyyymmdd with 00 for an omitted month or day: then to the end of the year or month; 0 = any"""
     komi: tuple[float, float] | None = None
-    """least and greatest; None = any"""
+    """lowest and highest komi to keep; None = any"""
 
     def __post_init__(self) -> None:
         check(self)
@@ -51,7 +51,7 @@ class Filters(Checked):
             raise ValueError(f"no komi is in the range from {self.komi[0]:g} to {self.komi[1]:g}")
 
     def apply(self, games: Games) -> tuple[np.ndarray, dict[str, int]]:
-        """The games that pass all filters (bool[G]), and the number that each filter, in order, removed."""
+        """Whether each game passes all filters (bool[G]), and by filter, in order, how many games it removed."""
         keep, removed = np.ones(len(games.size), bool), {}
         for name, passes in self._tests(games):
             removed[name] = int((keep & ~passes).sum())
@@ -59,7 +59,7 @@ class Filters(Checked):
         return keep, removed
 
     def _tests(self, games: Games) -> Iterator[tuple[str, np.ndarray]]:
-        """Name and result (bool[G], True = passes) of every active filter."""
+        """Every active filter: the reason for which it removes games, and whether each game passes (bool[G])."""
         length = np.diff(games.offsets)
         is_even = games.starts_even()
         has_stones = np.diff(games.setup_offsets) > 0
@@ -93,5 +93,5 @@ class Filters(Checked):
 
 
 def _last_day(date: int) -> int:
-    """The date with omitted parts replaced by their last value, or a larger one."""
+    """Upper bound (yyyymmdd) of the days of a date, whose month or day may be 00 = omitted."""
     return date + (9999 if date % 10000 == 0 else 99 if date % 100 == 0 else 0)

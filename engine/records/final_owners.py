@@ -1,8 +1,8 @@
 """Ownership of the final boards of scored games: training targets for ownership and score without a teacher.
 
-Records leave dead stones on the board. Rollouts estimate which are dead; an estimate is used only if it reproduces the
-recorded margin exactly, so the targets are right; the other games have no such targets. Several thresholds are tried,
-because a doubtful chain is dead in one game and in seki in the next.
+Records leave dead stones on the board. Rollouts estimate which stones are dead; an estimate is used only if it
+reproduces the recorded margin exactly, so the targets are right. Games without such an estimate get no targets. Several
+thresholds are tried, because a doubtful chain is dead in one game and in seki in the next.
 """
 
 import contextlib
@@ -26,27 +26,27 @@ from engine.system.jit import kernel
 
 ROLLOUTS = 32
 CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)
-"""Mean ownership for the opponent from which a chain counts as dead, in the order tried"""
+"""Thresholds, in the order tried: a chain counts as dead if its mean ownership by the opponent (-1 to 1) is higher"""
 MARGIN_ERROR = 0.01
 CHUNK = 256
-"""Games of a task"""
+"""Number of games in one task of a thread"""
 VERSION = 5
-"""Part of the key of saved results; to be raised with every change of the results"""
+"""Version of the results, part of the names of saved files; to be raised with every change of the results"""
 KEY_ARRAYS = (
     "size", "offsets", "moves", "setup_offsets", "setup", "first", "handicap", "result", "margin", "komi", "territory",
     "position",
 )  # fmt: skip
-"""Arrays of the games that results depend on"""
+"""Arrays of :class:`Games` on which the results depend, hashed in the names of saved files"""
 SAVED_ARRAYS: Known = {"row": ("i8", (None,)), "lead_black": ("f4", (None,)), "ownership_black": ("i1", (None, None))}
 
 
 class FinalOwners(NamedTuple):
-    """Ownership of the last boards of G games, R of which reproduce the recorded margin."""
+    """Ownership of the last boards of G games; known for R games, whose estimate reproduces the recorded margin."""
 
     row: np.ndarray
-    """int64[G]: row of ``ownership_black``; -1 = unknown"""
+    """int64[G]: the game's row of ``ownership_black``; -1 = unknown"""
     lead_black: np.ndarray
-    """float32[G]: points, komi included; 0 = unknown"""
+    """float32[G]: Black's final lead in points, komi included; 0 also where ``row`` is -1 (unknown)"""
     ownership_black: np.ndarray
     """int8[R + 1, N*N] in policy order, N the largest board: 1 = Black's, -1 = White's, 0 = neutral; the last row,
     which ``row`` -1 selects, is all zero"""
@@ -58,13 +58,13 @@ def _find_in_rows(fresh, position, memory, ownership, record, rules, rows, margi
 
     Args:
         fresh, position: an empty position, read only, and one to overwrite.
-        memory: :class:`engine.go.seki.CountMemory`.
+        memory: :class:`engine.go.seki.CountMemory`, overwritten.
         ownership: float32[N*N], overwritten.
         record: :class:`engine.records.replay.Recorded`.
-        rules: int64[B, RULE_FIELDS].
-        rows: int64[B]: the games.
-        margins: float64[B]: points, for Black.
-        state: uint64[4]: random numbers.
+        rules: int64[B, RULE_FIELDS]: each game's rules and komi.
+        rows: int64[B]: indices of the games in ``record``.
+        margins: float64[B]: Black's recorded lead in points, komi included.
+        state: uint64[4], overwritten: the random state.
         known: uint8[B], overwritten: whether an estimate reproduces the margin.
         owned: int8[B, N*N], overwritten where known: 1 = Black's, -1 = White's, 0 = neutral.
     """
@@ -84,10 +84,10 @@ def _find_in_rows(fresh, position, memory, ownership, record, rules, rows, margi
 
 
 def find_final_owners(games: Games, threads: int = 1, on_progress: Callable[[int], None] | None = None) -> FinalOwners:
-    """Final ownership of the scored games of a shard; 1 ms a game, the same result for any number of threads.
+    """Find the final ownership of all scored games; takes 1 ms a game, equal for any number of threads.
 
     Args:
-        on_progress: called in one of the threads with the number of games done since the last call.
+        on_progress: called, in any of the threads, with the number of games done since its last call.
     """
     # Games cut off for a single position do not contain their final board.
     is_whole = games.position < 0
@@ -115,7 +115,11 @@ def find_final_owners(games: Games, threads: int = 1, on_progress: Callable[[int
 
 
 def _find_in_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray, known, owned) -> None:
-    """:func:`find_final_owners` for one board size; ``places`` (int64[B]) are rows of ``known`` and ``owned``."""
+    """Do :func:`find_final_owners` for games ``rows`` (int64[B]) of one board size.
+
+    Args:
+        places: int64[B]: where to write each game's results in ``known`` and ``owned``.
+    """
     longest = int(np.diff(games.offsets)[rows].max())
     fresh, position = (new_position(size, longest + 1) for _ in range(2))
     memory, ownership = new_count_memory(size, longest + 1), np.zeros(size * size, np.float32)
@@ -129,9 +133,9 @@ def _find_in_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray
 
 
 def saved_final_owners(games: Games, folder: Path | None, threads: int = 1, on_progress=None) -> FinalOwners:
-    """:func:`find_final_owners` with a cache in a folder, which processes may share; None = no cache.
+    """Do :func:`find_final_owners`, with results cached in a folder that processes may share; None = no cache.
 
-    A damaged file is computed again.
+    A damaged file is ignored, and its result computed again.
     """
     if folder is None:
         return find_final_owners(games, threads, on_progress)
@@ -154,10 +158,10 @@ def saved_final_owners(games: Games, folder: Path | None, threads: int = 1, on_p
 
 
 def _saved(path: Path, games: Games) -> FinalOwners:
-    """A saved result.
+    """Read a result that :func:`saved_final_owners` saved.
 
     Raises:
-        ValueError: damaged, or of other games.
+        ValueError: the file is damaged, or is the result of other games.
     """
     arrays = read_arrays(path, SAVED_ARRAYS)
     if arrays.keys() != SAVED_ARRAYS.keys():
@@ -165,7 +169,7 @@ def _saved(path: Path, games: Games) -> FinalOwners:
     found = FinalOwners(**arrays)
     count, rows = len(games.size), len(found.ownership_black) - 1
     if found.row.shape != (count,) or found.lead_black.shape != (count,) or not np.isfinite(found.lead_black).all():
-        raise ValueError(f"{path}: not of these {count} games")
+        raise ValueError(f"{path}: saved for games other than these {count}")
     # The absolute value of an int8 of -128 is -128.
     owners = found.ownership_black.min(), found.ownership_black.max()
     if found.row.min(initial=-1) < -1 or found.row.max(initial=-1) >= rows or owners[0] < -1 or owners[1] > 1:

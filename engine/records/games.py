@@ -1,4 +1,4 @@
-"""Packed game shards, read and written: ``.npz`` inside ``.xz``. Labels are in :mod:`engine.records.labels`.
+"""Packed shards of games, read and written: ``.npz`` inside ``.xz``. For labels see :mod:`engine.records.labels`.
 
 Games shard, version 2 (``keima data build``): G games, M moves, S stones set up before the first moves.
 
@@ -20,10 +20,11 @@ Games shard, version 2 (``keima data build``): G games, M moves, S stones set up
 ``handicap``       uint8[G]       handicap stones
 ``date``           int32[G]       yyyymmdd; month and day, or all, 0 where unknown
 ``rank_black``     int8[G]        -30 to -1: 30 to 1 kyu; 1 to 10: dan; 21 to 29: professional dan; 0 = unknown
-``rank_white``     int8[G]        the same
+``rank_white``     int8[G]        as ``rank_black``
 ``main_time``      int32[G]       seconds; -1 = unknown
-``number``         int64[G]       number in its self-play run; optional
-``position``       int16[G]       moves before the only position for training; optional, -1 = all positions
+``number``         int64[G]       number of the game in its self-play run; optional
+``position``       int16[G]       the only position to train on, by the number of moves before it; optional,
+                                  -1 = all positions
 =================  =============  ==============================================================================
 
 Version 1 has no ``version``; all games are 19x19 from the empty board, Black first: ``delta`` (modulo 20 and 19, a
@@ -52,37 +53,37 @@ from engine.records.schema import (
 
 VERSION = 2
 MAX_MOVES = 1000
-"""Most moves of a game in a shard of version 2; replay boards have room for it."""
+"""Maximum number of moves of a game in a shard of version 2, and room of replay boards"""
 ENDINGS = ("unknown", "counted", "resigned", "time", "forfeit", "void", "limit")
 UNKNOWN, COUNTED, RESIGNED, TIME, FORFEIT, VOID, LIMIT = range(7)
-"""Indices into ``ENDINGS``; LIMIT: ended by the move limit and counted as the board stood"""
+"""Indices into ``ENDINGS``, how a game ended; LIMIT: stopped by the move limit, and the board counted as it was"""
 
 
 class _GameArrays(NamedTuple):
     """The arrays of :class:`Games` and their columns in shards of version 2."""
 
     size: Annotated[np.ndarray, Column("u1", memory="i8")]
-    """int64[G]"""
+    """int64[G]: points a side"""
     komi: Annotated[np.ndarray, Column("f2", memory="f4", unknown=np.nan)]
-    """float32[G]; NaN = unknown"""
+    """float32[G]: White's points; NaN = unknown"""
     offsets: Annotated[np.ndarray, Column("u2", name="length", memory="i8")]
     """int64[G+1]: game g is moves[offsets[g]:offsets[g+1]]"""
     moves: Annotated[np.ndarray, Column("u1", MOVE, (2,), name="delta", memory="u2")]
-    """uint16[M]: row * size + column, size * size = pass"""
+    """uint16[M]: policy indices, row * size + column; size * size = pass"""
     result: Annotated[np.ndarray, Column("i1", unknown=0)]
     """int8[G]: 1 Black won, -1 White won, 0 unknown (or drawn: then ``margin`` is 0)"""
     territory: Annotated[np.ndarray, Column("?", unknown=False)]
-    """bool[G]: the game was counted by territory"""
+    """bool[G]: whether the game was counted by territory; False = by area, or unknown"""
     margin: Annotated[np.ndarray, Column("f2", memory="f4", unknown=np.nan)]
     """float32[G]: winning margin in points, after komi, never negative; NaN = resigned, not counted or unknown"""
     ending: Annotated[np.ndarray, Column("u1", unknown=UNKNOWN)]
-    """uint8[G]: index into ``ENDINGS``"""
+    """uint8[G]: how the game ended, index into ``ENDINGS``"""
     first: Annotated[np.ndarray, Column("u1", unknown=BLACK)]
     """uint8[G]: colour of the first move, BLACK or WHITE; then colours alternate"""
     setup_offsets: Annotated[np.ndarray, Column("u2", name="setup_length", memory="i8")]
     """int64[G+1]: the setup stones of game g are setup[setup_offsets[g]:setup_offsets[g+1]]"""
     setup: Annotated[np.ndarray, Column("u2", STONE)]
-    """uint16[S]: 2 * policy index + (1 for White)"""
+    """uint16[S]: a code for each setup stone, 2 * policy index + (1 for White)"""
     handicap: Annotated[np.ndarray, Column("u1", unknown=0)]
     """uint8[G]: handicap stones; 0 = even"""
     date: Annotated[np.ndarray, Column("i4", unknown=0)]
@@ -90,13 +91,13 @@ class _GameArrays(NamedTuple):
     rank_black: Annotated[np.ndarray, Column("i1", unknown=0)]
     """int8[G]: -30 to -1: 30 to 1 kyu; 1 to 10: dan; 21 to 29: professional dan; 0 = unknown"""
     rank_white: Annotated[np.ndarray, Column("i1", unknown=0)]
-    """int8[G]: the same"""
+    """int8[G]: as ``rank_black``"""
     main_time: Annotated[np.ndarray, Column("i4", unknown=-1)]
-    """int32[G]: seconds; -1 = unknown"""
+    """int32[G]: each player's main time in seconds; -1 = unknown"""
     number: Annotated[np.ndarray, Column("i8", unknown=-1, is_optional=True)]
-    """int64[G]: number in its self-play run; -1 = none"""
+    """int64[G]: number of the game in its self-play run; -1 = none"""
     position: Annotated[np.ndarray, Column("i2", unknown=-1, is_optional=True)]
-    """int16[G]: moves before the only position for training; -1 = all positions"""
+    """int16[G]: the only position to train on, by the number of moves before it; -1 = all positions of the game"""
     resigner: Annotated[np.ndarray, Column("u1", unknown=0, is_stored=False)]
     """uint8[G]: the colour whose values fell below the resignation threshold first; 0 = neither or unknown; not in
     shards"""
@@ -106,14 +107,14 @@ UNKNOWN_VALUES: dict[str, np.generic] = {
     field: np.dtype(column.memory).type(column.unknown)
     for field, column in columns_of(_GameArrays).items() if column.unknown is not None
 }  # fmt: skip
-"""Values that stand for "unknown" in the arrays with one entry a game, in their dtypes"""
+"""By name of an array with one entry a game, the value that means "unknown", in the array's dtype"""
 
 
 class Games(_GameArrays):
-    """G game records, concatenated: M moves, S setup stones. Moves are policy indices of each game's own board.
+    """G game records, concatenated: M moves, S setup stones. Moves are policy indices on the board of their game.
 
-    The constructor needs only ``size``, ``offsets`` and ``moves``; by default everything else is unknown and all games
-    begin on the empty board with Black. For other games ``starts_even`` is False and a replay must begin with
+    The constructor needs only ``size``, ``offsets`` and ``moves``; by default everything else is unknown, and all games
+    begin on the empty board with Black. Where ``starts_even`` is False, a replay must begin with
     :func:`engine.records.replay.set_up`.
     """
 
@@ -127,19 +128,19 @@ class Games(_GameArrays):
         return super().__new__(cls, **(no_setup | given))
 
     def starts_even(self) -> np.ndarray:
-        """bool[G]: whether the game begins on the empty board with Black, as most callers expect."""
+        """bool[G]: whether the game begins on the empty board with Black to move."""
         return (np.diff(self.setup_offsets) == 0) & (self.first == BLACK)
 
     def are_reached(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """bool[G], or of some rows: whether a game only leads to a position that a search reached.
+        """bool[G], or bool[B] for some rows: whether a game only leads to a position that a search reached.
 
-        The last move of such a game, a pass, stands for an unknown one, and the game has no result.
+        Such a game has no result, and ends with a pass in place of the unknown move at that position.
         """
         return (self.position[rows] >= 0) & (self.result[rows] == 0) & np.isnan(self.margin[rows])
 
 
 def select(games: Games, rows: np.ndarray) -> Games:
-    """A selection of games, in the order of ``rows`` (int64, or a bool mask)."""
+    """The games with indices ``rows`` (int64[K], or a mask bool[G]), in the order of ``rows``."""
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows
     arrays: Arrays = {}
     for name, joined in (("offsets", "moves"), ("setup_offsets", "setup")):
@@ -151,18 +152,18 @@ def select(games: Games, rows: np.ndarray) -> Games:
 
 
 def policy_indices(points: np.ndarray | Sequence[int], size: int) -> np.ndarray:
-    """int64[P]: policy indices of points on one board; ``size * size`` for a pass."""
+    """int64[P]: policy indices of padded points on a board of ``size``; ``size * size`` for PASS."""
     row, column = np.divmod(np.asarray(points, np.int64), size + 1)
     return np.where(row == 0, size * size, (row - 1) * size + column - 1)
 
 
 def shard_files(paths: Iterable[Path], held_out: Path | None) -> list[Path]:
-    """Shard files from files and folders, each folder's sorted, without the held-out file.
+    """Paths of the shards among files and in folders, sorted within each folder, without the held-out file.
 
-    A folder of ``keima data build`` yields its training shards alone.
+    Of a folder made by ``keima data build`` only the training shards are taken.
 
     Raises:
-        ValueError: a folder has no shard, or the only one is the held-out file.
+        ValueError: a folder has no shard, or no shard but the held-out file was given.
     """
     found: list[Path] = []
     for path in paths:
@@ -183,7 +184,7 @@ def check_games(games: Games) -> None:
     """Check games for impossible values.
 
     Raises:
-        ValueError: a value is impossible; names the quantity.
+        ValueError: a value is impossible; the message names its kind.
     """
     points = games.size**2
     refuse_impossible({
@@ -200,10 +201,10 @@ def check_games(games: Games) -> None:
 
 
 def _moves_of(arrays: Arrays) -> Arrays:
-    """Decode the moves of a shard from their differences."""
+    """Decode the moves of a shard, as ``delta``, from the differences of their rows and columns."""
     # A damaged shard may claim more moves than fit into memory.
     if arrays["length"].sum(dtype=np.int64) != len(arrays["delta"]):
-        raise ValueError("the number of moves is not that of the games")
+        raise ValueError("the lengths of the games do not add up to the number of moves")
     moduli = STEP_MODULI if "version" in arrays else FIRST_MODULI
     row, column = np.cumsum(arrays["delta"], axis=0, dtype=np.int64).T % np.array(moduli)[:, None]
     side, is_pass = np.repeat(arrays["size"].astype(np.int64), arrays["length"]), row == moduli[0] - 1
@@ -213,7 +214,7 @@ def _moves_of(arrays: Arrays) -> Arrays:
 
 
 def _steps_of(fields: Arrays) -> Arrays:
-    """Encode moves as the differences of a shard of version 2."""
+    """Encode moves as differences of rows and columns, for a shard of version 2."""
     moves, side = fields["moves"], np.repeat(fields["size"], np.diff(fields["offsets"]))
     is_pass = moves == side * side
     row, column = np.where(is_pass, MAX_SIZE, moves // side), np.where(is_pass, 0, moves % side)
@@ -221,11 +222,11 @@ def _steps_of(fields: Arrays) -> Arrays:
 
 
 STEP_MODULI, FIRST_MODULI = (MAX_SIZE + 1, MAX_SIZE), (20, 19)
-"""Moduli of the differences of rows and of columns, in versions 2 and 1; a pass is the last row"""
+"""Moduli of (row, column) differences in shards of version 2 and of version 1; a pass has the row modulus - 1"""
 FIRST_NAMES = {"delta", "length", "result", "komi", "source"}
-"""Required arrays of a shard of version 1"""
+"""Arrays that a shard of version 1 must have"""
 TERRITORY_SOURCE = 0
-"""``source`` of the server with territory scoring, in version 1"""
+"""Value of ``source``, in shards of version 1, for games of the server that scores by territory"""
 GAMES = Schema("games", Games, check_games, decode=_moves_of, encode=_steps_of)
 
 
@@ -233,7 +234,7 @@ def read_games(path: Path) -> Games:
     """Read one shard of games, of either version.
 
     Raises:
-        ValueError: not a shard of games, of a later version, or inconsistent.
+        ValueError: the file is not a shard of games, has another version, or is inconsistent.
     """
     arrays = read_shard(path, "games", {**GAMES.known, "version": ("u1", ()), "source": ("u1", (None,))})
     version = int(arrays.get("version", 1))
@@ -245,7 +246,7 @@ def read_games(path: Path) -> Games:
 
 
 def _defaults_of_first(arrays: Arrays) -> Arrays:
-    """The arrays of version 2 that version 1 lacks: constants, or derived from its other arrays."""
+    """The arrays that a shard of version 1 lacks: constants, or derived from the arrays that it has."""
     count, margin = len(arrays["length"]), arrays.get("margin")
     more: Arrays = {name: np.full(count, value) for name, value in UNKNOWN_VALUES.items()}
     more |= {"size": np.full(count, 19), "territory": arrays["source"] == TERRITORY_SOURCE}

@@ -1,4 +1,4 @@
-"""Parallel reading of many game files: worker processes get batches of documents and return games and counts in order.
+"""Parallel reading of many game files: worker processes turn batches of documents into games and counts, in order.
 
 The calling process reads the disk and unpacks archives; the workers parse, check, filter and fingerprint
 (:func:`read_batch`), which costs ten times as much. Only a few batches are in flight at a time, so memory stays
@@ -29,43 +29,43 @@ BATCH_FILES = 256
 BATCH_BYTES = 1 << 20
 JOINED_ROWS = 10000
 MAX_BROKEN = 10000
-"""Broken games of one file after which the rest of the file is skipped"""
+"""Number of unreadable games in one file after which the rest of the file is skipped"""
 QUEUE = 3
-"""Batches in flight for each worker"""
+"""Number of batches queued or in work for each worker process"""
 
 
 class DocumentBatch(NamedTuple):
-    """Some documents of one source."""
+    """Documents of one source, the task of a worker; ``source`` is the index of the source."""
 
     source: int
     documents: list[Document]
 
 
 class Gathered(NamedTuple):
-    """The result of reading a batch."""
+    """The games and counts from one :class:`DocumentBatch`."""
 
     source: int
     files: int
     found: int
-    """games, the unusable ones included"""
+    """number of games found, the unreadable ones included"""
     problems: list[tuple[str, str]]
     """name and reason of each unreadable file or game"""
     removed: dict[str, int]
-    """numbers of games by the filter that removed them"""
+    """by filter, the number of games that it removed"""
     games: Games | None
-    """the games that passed all filters; None = none did"""
+    """the games that passed all filters; None = no game passed"""
     keys: np.ndarray
-    """uint64[G, 3]: fingerprints of ``games``"""
+    """uint64[G, 3]: :func:`engine.records.duplicates.fingerprints` of ``games``"""
     bytes_read: int
     """bytes read from disk"""
 
 
 def gather(sources: Sequence[Path], filters: Filters, beginning: int, workers: int) -> Iterator[Gathered]:
-    """Read, check and filter all games of some sources.
+    """Read, check, filter and fingerprint all games of some sources, batch by batch.
 
     Args:
-        beginning: moves in the third fingerprint.
-        workers: processes; 1 = this one alone.
+        beginning: number of moves in the third fingerprint.
+        workers: number of worker processes; 1 = read in the calling process.
     Raises:
         ValueError: a source does not exist.
         BrokenProcessPool: a worker was killed, for example when memory ran out.
@@ -75,7 +75,7 @@ def gather(sources: Sequence[Path], filters: Filters, beginning: int, workers: i
 
 
 def _batches(sources: Sequence[Path]) -> Iterator[DocumentBatch]:
-    """Documents in batches of one source; a shard ends its batch."""
+    """All documents of the sources in batches, each of one source; a packed shard is the last of its batch."""
     for source, path in enumerate(sources):
         waiting: list[Document] = []
         size = 0
@@ -90,7 +90,7 @@ def _batches(sources: Sequence[Path]) -> Iterator[DocumentBatch]:
 
 
 def _mapped(function: Callable, items: Iterable, workers: int) -> Iterator:
-    """Results of the function in the order of the items."""
+    """Results of a function in the order of the items, from ``workers`` processes; 1 = from the calling process."""
     if workers == 1:
         yield from map(function, items)
         return
@@ -109,12 +109,12 @@ def _mapped(function: Callable, items: Iterable, workers: int) -> Iterator:
 
 
 def _leave_interrupts() -> None:
-    """Ignore Ctrl-C, which reaches every process of a terminal: the parent process stops the workers."""
+    """Ignore Ctrl-C in a worker: it reaches every process of the terminal, and the parent process stops the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def read_batch(batch: DocumentBatch, filters: Filters, beginning: int) -> Gathered:
-    """Read, check and filter the games of some documents."""
+    """Read, check, filter and fingerprint the games of a batch; ``beginning`` is as for :func:`gather`."""
     problems: list[tuple[str, str]] = []
     found, parts = 0, []
     rows: list[dict[str, Any]] = []
@@ -147,9 +147,9 @@ def read_batch(batch: DocumentBatch, filters: Filters, beginning: int) -> Gather
 
 
 def _read_document(document: Document, rows: list[dict], parts: list[Games], problems: list[tuple[str, str]]) -> int:
-    """Append each game of a file to the rows, or its error to the problems; returns the number of games.
+    """Append each game of an SGF file to ``rows``, or its error to ``problems``; returns the number of games.
 
-    Every ``JOINED_ROWS`` rows become one of the parts: a row takes twenty times the memory.
+    Every ``JOINED_ROWS`` rows are joined into one of ``parts``, since a row takes twenty times as much memory.
     """
     number, broken = 0, 0
     for number, game in enumerate(read_sgf_games(document.data), 1):
@@ -171,7 +171,7 @@ def _read_document(document: Document, rows: list[dict], parts: list[Games], pro
 
 
 def _possible(name: str, games: Games, problems: list[tuple[str, str]]) -> Games:
-    """The games of a shard that have moves and can be replayed; the others are appended to the problems."""
+    """The games of a shard that have moves and can be replayed; append every other game to the problems."""
     keep = np.zeros(len(games.size), bool)
     for game, size in enumerate(games.size.tolist()):
         moves = games.moves[games.offsets[game] : games.offsets[game + 1]]

@@ -30,10 +30,10 @@ from engine.records.games import Games, check_games
 from engine.records.schema import GAME, MOVE, POINT, ROW, Arrays, Column, Schema, refuse_impossible
 
 RECORDED, SELF_PLAYED = range(2)
-"""Values of ``source``"""
+"""Values of ``source``: the game is from a record, or from self-play"""
 FLAGS = RULE_FIELDS - 1
 NO_MOVE = 65535
-"""``policy_index`` where a row has fewer than K moves"""
+"""Filler of ``policy_index`` in a row with fewer than K moves"""
 NO_BYTE = 255
 BYTES_PER_NAT = 24
 
@@ -46,32 +46,32 @@ class Labels(NamedTuple):
 
     games: Games
     game: Annotated[np.ndarray, Column("u4", ROW, name="row_game", memory="i8")]
-    """int64[R]: index into games"""
+    """int64[R]: the row's game, an index into ``games``"""
     ply: Annotated[np.ndarray, Column("u2", ROW, name="row_ply", memory="i8")]
-    """int64[R]: the position after this number of moves"""
+    """int64[R]: number of moves of the game before the row's position"""
     policy_index: Annotated[np.ndarray, Column("u2", ROW, (None,))]
-    """uint16[R, K]: most probable moves; ``NO_MOVE`` = none"""
+    """uint16[R, K]: policy indices of the most probable moves, most probable first; ``NO_MOVE`` = none"""
     policy: Annotated[np.ndarray, Column("u1", ROW, (None,), name="policy_byte", memory="f4")]
-    """float32[R, K]: their probabilities"""
+    """float32[R, K]: probabilities of the moves in ``policy_index``"""
     value_black: Annotated[np.ndarray, Column("f2", ROW, name="value", memory="f4")]
-    """float32[R]: win minus loss for Black"""
+    """float32[R]: probability of a win minus that of a loss, for Black"""
     lead_black: Annotated[np.ndarray, Column("f2", ROW, name="lead", memory="f4")]
-    """float32[R]: points; NaN = unknown, and so is the row's ownership"""
+    """float32[R]: Black's lead in points; NaN = lead and ownership of the row are unknown"""
     ownership_black: Annotated[np.ndarray, Column("i1", POINT, name="ownership")]
-    """int8: tenths, in policy order, the boards of all rows concatenated"""
+    """int8: ownership in tenths, 10 = certainly Black's; the boards of all rows concatenated, each in policy order"""
     own_offsets: Annotated[np.ndarray, Column("u2", ROW, name="own_length", memory="i8", is_stored=False)]
     """int64[R+1]: the board of row r is ownership_black[own_offsets[r]:own_offsets[r+1]]"""
     flags: Annotated[np.ndarray, Column("u1", GAME, (FLAGS,), name="rules", is_optional=True)]
-    """uint8[G, 7]: rules in force, as in :mod:`engine.go.rules` without the komi"""
+    """uint8[G, 7]: rules of the game, fields as in :mod:`engine.go.rules` without the komi"""
     source: Annotated[np.ndarray, Column("u1", GAME, is_optional=True)]
-    """uint8[G]: ``RECORDED`` or ``SELF_PLAYED``; ``games.number`` is the number within the source"""
+    """uint8[G]: ``RECORDED`` or ``SELF_PLAYED``; ``games.number`` numbers the games of each source separately"""
 
 
 def _check(labels: Labels) -> None:
-    """Check labels against their games.
+    """Check labels for values that are impossible or contradict their games.
 
     Raises:
-        ValueError: a value is impossible; names the quantity.
+        ValueError: a value is impossible; the message names its kind.
     """
     check_games(labels.games)
     passing = labels.games.size[labels.game] ** 2
@@ -84,7 +84,7 @@ def _check(labels: Labels) -> None:
 
 
 def _decode(arrays: Arrays) -> Arrays:
-    """Arrays in another order or encoding than the record's, and defaults of those that older shards lack."""
+    """From a shard's arrays, those that :class:`Labels` has in another order or encoding, or that old shards lack."""
     count, size = len(arrays["size"]), arrays["size"].astype(np.int64)
     lacking = {"rules": np.tile(CHINESE_FLAGS, (count, 1)), "source": np.full(count, RECORDED)}
     return {name: array for name, array in lacking.items() if name not in arrays} | {
@@ -95,7 +95,7 @@ def _decode(arrays: Arrays) -> Arrays:
 
 
 def _encode(fields: Arrays) -> Arrays:
-    """The inverse of :func:`_decode`."""
+    """From the fields of :class:`Labels`, the arrays that a shard has in another order or encoding."""
     return {"policy_index": fields["policy_index"].T, "policy": _policy_byte(fields["policy"]).T}
 
 
@@ -104,14 +104,14 @@ LABELS = Schema(
     {"size": None, "komi": None, "offsets": None, "moves": Column("u2", MOVE), "number": None}, _decode, _encode,
 )  # fmt: skip
 read_labels, write_labels = LABELS.read, LABELS.write
-"""Probabilities survive a round trip unchanged if :func:`unpack_policy` made them"""
+"""Read and write a shard of labels; probabilities made by :func:`unpack_policy` survive a round trip unchanged"""
 
 
 def pack_policy(probabilities: np.ndarray, moves: int) -> tuple[np.ndarray, np.ndarray]:
-    """The most probable moves of each row, encoded as in a shard.
+    """Encode the K most probable moves of each row as in a shard.
 
     Args:
-        probabilities: float64[B, A], in policy order.
+        probabilities: float64[B, A]: A moves in policy order.
         moves: K, at most A.
     Returns:
         uint16[B, K] and uint8[B, K]: ``policy_index`` and ``policy_byte``.
@@ -124,10 +124,10 @@ def pack_policy(probabilities: np.ndarray, moves: int) -> tuple[np.ndarray, np.n
 
 
 def _policy_byte(probabilities: np.ndarray) -> np.ndarray:
-    """uint8: probabilities as ``policy_byte``; ``NO_BYTE`` = too small to encode."""
+    """uint8: probabilities encoded as ``policy_byte``; ``NO_BYTE`` = too small to encode."""
     return np.minimum(np.rint(-BYTES_PER_NAT * np.log(np.maximum(probabilities, 1e-30))), NO_BYTE).astype(np.uint8)
 
 
 def unpack_policy(byte: np.ndarray) -> np.ndarray:
-    """float32: probabilities from ``policy_byte``; 0 for ``NO_BYTE``."""
+    """float32: probabilities decoded from ``policy_byte``; 0 for ``NO_BYTE``."""
     return np.where(byte == NO_BYTE, 0, np.exp(byte / np.float32(-BYTES_PER_NAT))).astype(np.float32)

@@ -9,13 +9,13 @@ from engine.records.games import ENDINGS, Games
 from engine.records.sgf_values import rank_text
 
 SHOWN = 6
-"""Most entries in a cell of a table"""
+"""Maximum number of entries in a cell of a table"""
 
 
 def overview(games: Games) -> dict[str, Any]:
-    """Counts by property of the games: integers, and dicts of integers by value.
+    """Statistics of games by name: a number, or a dict with the number of games for each value of a property.
 
-    ``first_date`` and ``last_date`` are yyyymmdd, None if no date is known.
+    ``first_date`` and ``last_date`` are yyyymmdd, None if no date is known; ``ranks`` counts players.
     """
     even = games.starts_even()
     handicap = (games.handicap > 0) & ~even
@@ -42,12 +42,12 @@ def overview(games: Games) -> dict[str, Any]:
 
 
 def _counts(values) -> dict[str, int]:
-    """Number of occurrences by value as a string, most frequent first."""
+    """Number of occurrences of each value (as a string), most frequent first."""
     return {str(value): count for value, count in Counter(values).most_common()}
 
 
 def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The sum of two overviews."""
+    """The :func:`overview` of two sets of games together, from their overviews."""
     whole: dict[str, Any] = {}
     for name, value in one.items():
         more = other[name]
@@ -63,7 +63,7 @@ def added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def cell(value: Any) -> str:
-    """A value as a cell of a table; a dict shows its most frequent entries, one a line."""
+    """Text of a value of :func:`overview` in a table; of a dict the ``SHOWN`` most frequent entries, one a line."""
     if value is None:
         return "?"
     if not isinstance(value, dict):

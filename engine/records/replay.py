@@ -26,7 +26,7 @@ from engine.records.games import MAX_MOVES, Games
 from engine.system.jit import kernel
 
 USUAL_KOMI, HANDICAP_KOMI = 7.5, 0.5
-"""Komi of an even game and of a handicap game whose record gives none"""
+"""Komi where the record gives none: of an even game, and of a game with two or more handicap stones"""
 
 
 @kernel
@@ -35,7 +35,7 @@ def set_up(position, stones, first):
 
     Args:
         stones: uint16: codes as in ``Games.setup``.
-        first: colour to move.
+        first: colour of the first move.
     Returns:
         bool: False if two stones are on one point or a chain has no liberty; the position is then undefined.
     """
@@ -63,19 +63,20 @@ class Recorded(NamedTuple):
 
 
 def recorded(games: Games) -> Recorded:
-    """The arrays that :func:`replay` needs."""
+    """The arrays of games that :func:`replay` reads."""
     return Recorded(*(getattr(games, name) for name in Recorded._fields))
 
 
 @kernel
 def replay(position, fresh, record, game, ply, rules):
-    """Replay a game of its board's size to the position after ``ply`` moves.
+    """Replay a recorded game to the position after ``ply`` moves.
 
     Args:
-        position: overwritten; with room for the moves.
-        fresh: a position with an empty board, read only.
+        position: overwritten; of the game's board size, with room for the moves.
+        fresh: an empty position of that size, read only.
         record: :class:`Recorded`.
-        rules: int64[RULE_FIELDS].
+        game: index of the game in ``record``.
+        rules: int64[RULE_FIELDS]: rules and komi to play by.
     Returns:
         int: -1, or the index of the first move on a stone; the position is then the one before that move.
     """
@@ -93,17 +94,17 @@ def replay(position, fresh, record, game, ply, rules):
 
 
 def komi_of(games: Games, rows: np.ndarray) -> np.ndarray:
-    """float32[B]: komi of games, with the usual komi where it is unknown."""
+    """float32[B]: komi of games ``rows`` (int64[B]); where unknown, ``USUAL_KOMI`` or ``HANDICAP_KOMI``."""
     usual = np.where(games.handicap[rows] >= 2, np.float32(HANDICAP_KOMI), np.float32(USUAL_KOMI))
     return np.where(np.isnan(games.komi[rows]), usual, games.komi[rows])
 
 
 def game_rules(games: Games, rows: np.ndarray, territory: np.ndarray) -> np.ndarray:
-    """int64[B, RULE_FIELDS]: rules of the input planes of games.
+    """int64[B, RULE_FIELDS]: rules and komi under which recorded games are shown to a network.
 
     Args:
         rows: int64[B]: the games.
-        territory: bool[B]: territory scoring, else area scoring.
+        territory: bool[B]: True = territory scoring with tax in seki, False = area scoring.
     """
     rules = np.zeros((len(rows), RULE_FIELDS), np.int64)
     rules[:, RULE_KOMI_X2] = np.rint(2 * komi_of(games, rows))
@@ -115,7 +116,7 @@ def game_rules(games: Games, rows: np.ndarray, territory: np.ndarray) -> np.ndar
 
 @kernel
 def first_illegal(position, moves):
-    """Play moves (uint16, policy indices) until one is illegal; returns its index, or -1."""
+    """Play moves (uint16, policy indices) until one is illegal; returns that move's index, or -1 if all are legal."""
     size = position.board.meta[META_SIZE]
     for n in range(len(moves)):
         point = point_of(np.int64(moves[n]), size)
@@ -127,15 +128,20 @@ def first_illegal(position, moves):
 
 @functools.cache
 def _boards(size: int, thread: int) -> tuple[Position, Position]:
-    """An empty position and one to overwrite."""
+    """A thread's two positions of a board size: one that stays empty, and one to overwrite."""
     return new_position(size, MAX_MOVES), new_position(size, MAX_MOVES)
 
 
 def check_game(size: int, stones: np.ndarray, first: int, moves: np.ndarray) -> None:
-    """Replay a game under the rules that all rule sets share. Threads: any.
+    """Check that a game is legal under the most permissive rules. Threads: any.
 
-    Simple ko holds and a single stone may not fill its last liberty; larger suicides and longer repetitions are legal
-    under some rules.
+    Suicide of several stones and repetitions longer than a ko are allowed, as some rules allow them; retaking a ko at
+    once and suicide of a single stone are not.
+
+    Args:
+        stones: uint16: setup stones, coded as in ``Games.setup``.
+        first: colour of the first move.
+        moves: uint16: policy indices.
 
     Raises:
         ValueError: more than ``MAX_MOVES`` moves, impossible setup stones, or an illegal move.

@@ -18,47 +18,47 @@ import numpy as np
 from engine.system.files import Known, read_packed_arrays, written_whole
 
 GAME, MOVE, STONE, ROW, POINT = "game", "move", "stone", "row", "point"
-"""First axis of a column: one entry a game, move, stone set up, row, or point of all rows"""
+"""Kinds of a column's first axis: one entry for each game, move, setup stone, row, or point of a row's board"""
 OFFSETS = {"offsets": MOVE, "setup_offsets": STONE, "own_offsets": POINT}
-"""Fields with the offsets of each game's moves and stones, and of each row's points"""
+"""Fields with offsets into joined arrays (of each game's moves and stones, of each row's points), and their axis"""
 
 Record = TypeVar("Record", bound=tuple[Any, ...])
 Arrays = dict[str, np.ndarray]
 
 
 class Column(NamedTuple):
-    """Storage of a record's array in shards: the annotation of its field."""
+    """How shards store one array of a record; annotates the array's field."""
 
     dtype: str
-    """in a shard"""
+    """dtype in a shard"""
     per: str = GAME
-    """the first axis"""
+    """kind of the first axis: GAME, MOVE, STONE, ROW or POINT"""
     tail: tuple[int | None, ...] = ()
-    """shape of an entry; None = any length"""
+    """shape of one entry, that is the axes after the first; None = an axis of any length"""
     name: str = ""
-    """in a shard; empty = that of the field"""
+    """name in a shard; empty = the field's name"""
     memory: str = ""
-    """dtype in the record; empty = that in a shard"""
+    """dtype in the record; empty = as in a shard"""
     unknown: float | None = None
-    """entry of a game whose value is unknown; None = always known"""
+    """entry that means "unknown"; None = the value is always known"""
     is_optional: bool = False
     """a shard may lack the column"""
     is_stored: bool = True
-    """False = no shard has the column"""
+    """whether shards have the column; False = it is in the record only"""
 
     def named(self, field: str) -> "Column":
-        """The column of a field, its defaults filled in."""
+        """The column with empty ``name`` and ``memory`` filled in, for a field of this name."""
         return self._replace(name=self.name or field, memory=self.memory or self.dtype)
 
 
 def columns_of(record: type) -> dict[str, Column]:
-    """A record's own columns by field; those of its ``games`` are not included."""
+    """The columns of a record class by field, without those of its ``games``."""
     hints = get_type_hints(record, include_extras=True)
     return {field: column.named(field) for field, hint in hints.items() for column in getattr(hint, "__metadata__", ())}
 
 
 class Schema(Generic[Record]):
-    """One kind of shards."""
+    """Reads, checks, packs and writes one kind of shard."""
 
     def __init__(
         self, kind: str, record: type[Record], check: Callable[[Record], None],
@@ -70,9 +70,10 @@ class Schema(Generic[Record]):
         Args:
             kind: name of the record in error messages, in the plural.
             check: raises ValueError if a record has impossible or contradictory values.
-            of_games: the fields of ``games`` that a shard stores; a column replaces the one of games shards.
-            decode: from a shard's arrays to the record's, for arrays that differ in more than dtype.
-            encode: the inverse, by fields of the record.
+            of_games: the fields of ``games`` that a shard stores, with a column for each; None = as in shards of games.
+            decode: returns, from a shard's arrays by name, new values of those that need more than a new dtype, and
+                arrays that the shard lacks.
+            encode: the inverse: returns, from the record's arrays by field, those to store in another form.
         """
         self.kind, self._record, self._check, self._decode, self._encode = kind, record, check, decode, encode
         self._games: Any = get_type_hints(record).get("games")
@@ -86,12 +87,12 @@ class Schema(Generic[Record]):
         """Read one shard.
 
         Raises:
-            ValueError: the file is missing, not such a shard, over the size limit, or inconsistent; one line.
+            ValueError: the file is missing, not a shard of this kind, over the size limit, or inconsistent; one line.
         """
         return self.decoded(path, read_shard(path, self.kind, self.known))
 
     def decoded(self, path: Path, arrays: Arrays) -> Record:
-        """The record of a shard's arrays; errors as of :meth:`read`."""
+        """The record from a shard's arrays by name in the shard; raises errors as :meth:`read` does."""
         needed = {column.name for column in self._stored.values() if not column.is_optional}
         if missing := needed - arrays.keys():
             raise ValueError(f"{path}: not a shard of {self.kind}, it lacks {', '.join(sorted(missing))}")
@@ -109,7 +110,7 @@ class Schema(Generic[Record]):
         return record
 
     def _made(self, fields: Arrays) -> Record:
-        """A record from its arrays by name."""
+        """A record from its arrays, those of its games included, by field."""
         record: Any = self._record
         if self._games is None:
             return record(**fields)
@@ -118,10 +119,10 @@ class Schema(Generic[Record]):
         return record(games=self._games(**of_games), **own)
 
     def _check_counts(self, fields: Arrays) -> None:
-        """Check that the columns have matching lengths.
+        """Check that the columns of each axis have the same length.
 
         Raises:
-            ValueError: two columns contradict each other.
+            ValueError: the lengths of two columns contradict each other.
         """
         counts = {GAME: len(fields["size"]), ROW: len(fields.get("game", ()))}
         counts |= {per: int(fields[name][-1]) for name, per in OFFSETS.items() if name in fields}
@@ -134,7 +135,7 @@ class Schema(Generic[Record]):
         """Write one shard atomically; the same record always gives the same bytes.
 
         Args:
-            more: further scalars of the shard.
+            more: scalars by name that the shard stores besides the record.
         """
         fields = fields_of(record)
         lengths = {name: np.diff(fields[name]) for name in OFFSETS if name in fields}
@@ -164,10 +165,12 @@ class Schema(Generic[Record]):
 
 
 def read_shard(path: Path, kind: str, known: Known) -> Arrays:
-    """The known arrays of a shard; unknown ones are ignored.
+    """Read the arrays of a shard that are in ``known``; other arrays are ignored.
 
+    Args:
+        kind: name of the shard's record in error messages, in the plural.
     Raises:
-        ValueError: the file is missing, not a shard of this kind, or over the size limit; one line.
+        ValueError: the file is missing, not a readable shard, or over the size limit; one line.
     """
     try:
         return read_packed_arrays(path, known)
@@ -176,14 +179,14 @@ def read_shard(path: Path, kind: str, known: Known) -> Arrays:
 
 
 def fields_of(record: tuple[Any, ...]) -> Arrays:
-    """The arrays of a record and of its games, by name."""
+    """The arrays of a record and of its games, by field."""
     fields: Arrays = record._asdict()  # type: ignore[attr-defined]  # records are NamedTuples
     games: Any = fields.pop("games", None)
     return fields if games is None else games._asdict() | fields
 
 
 def join(parts: Sequence[Record]) -> Record:
-    """Concatenate records of one class (at least one), games and rows in order."""
+    """Concatenate one or more records of the same class, games and rows in order, into one record."""
     firsts = offsets_of([len(fields_of(part)["size"]) for part in parts])
 
     def joined(name: str, pieces: Sequence[Any]) -> Any:
@@ -200,12 +203,12 @@ def join(parts: Sequence[Record]) -> Record:
 
 
 def refuse_impossible(checks: Mapping[str, np.ndarray]) -> None:
-    """Check arrays for impossible values.
+    """Raise an error if a check of a record failed.
 
     Args:
-        checks: bool arrays by the quantity that they check; each must be true everywhere.
+        checks: results (bool arrays) by the quantity that was checked; False = an impossible value.
     Raises:
-        ValueError: a check failed; names the quantity.
+        ValueError: a result is False; the message names the quantity.
     """
     for what, is_right in checks.items():
         if not is_right.all():
@@ -213,5 +216,5 @@ def refuse_impossible(checks: Mapping[str, np.ndarray]) -> None:
 
 
 def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
-    """int64[P+1]: the offsets of P concatenated pieces, and the total length."""
+    """int64[P+1]: the offsets of P concatenated pieces from their lengths, and then the total length."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -1,4 +1,4 @@
-"""Rows of self-play by search: games and, for each full search in them, the training targets.
+"""Rows of self-play by search: games and, for each position with a full search, the training targets.
 
 A shard is an ``.npz`` inside ``.xz``; G games of one board size N, M moves, R rows, A = N*N + 1:
 
@@ -12,18 +12,18 @@ A shard is an ``.npz`` inside ``.xz``; G games of one board size N, M moves, R r
 ``ending``      uint8[G]           index into :data:`engine.records.games.ENDINGS`: counted, resigned or limit
 ``margin``      float32[G]         winning margin in points; NaN = resigned
 ``owner``       int8[G, N*N]       ownership of the last board, 1 Black's, -1 White's, 0 neither's; resigned: zeros
-``number``      int64[G]           number of the game in its run
+``number``      int64[G]           number of the game in its self-play run
 ``network``     uint64[G]          the network that played: the first 8 bytes of its file's SHA-256
 ``step``        int64[G]           training steps of that network
-``resigner``    uint8[G]           the colour whose values fell below the threshold first; 0 = neither
+``resigner``    uint8[G]           the colour whose values fell below the resignation threshold first; 0 = neither
 ``quits``       bool[G]            whether resigning was allowed; False = the game was played out
-``lowest``      float32[G, 2]      by colour the lowest value that its last values all stayed below: every threshold
-                                   above it would have made the colour resign
+``lowest``      float32[G, 2]      for Black and White: minimum over the game of the maximum of the colour's last R
+                                   values; the colour would have resigned at any threshold above this
 ``row_game``    uint32[R]          the row's game; rows are in the order of games and plies
 ``row_ply``     uint16[R]          the row is the position after this number of moves
-``policy``      uint16[R, A]       policy target in policy order: visits, pruned, or probabilities, in any unit
+``policy``      uint16[R, A]       policy target in policy order, pruned visits or probabilities; rows in any unit
 ``value``       float32[R]         value of the search for Black
-``weight``      float32[R]         sampling weight, 1 in the mean over a game (policy surprise weighting)
+``weight``      float32[R]         sampling weight by policy surprise; the mean over a game is 1
 ==============  =================  ===================================================================================
 """
 
@@ -37,40 +37,42 @@ from engine.records.schema import GAME, MOVE, ROW, Column, Schema, refuse_imposs
 
 
 class SearchRows(NamedTuple):
-    """R rows of G games of one board size; in the games komi, result, margin, ending and number are known."""
+    """R rows of G games of one board size, N; the games have known komi, result, margin, ending and number."""
 
     games: Games
     flags: Annotated[np.ndarray, Column("u1", GAME, (FLAGS,), name="rules")]
-    """uint8[G, 7]: rules in force, as in :mod:`engine.go.rules` without the komi"""
+    """uint8[G, 7]: rules of the game, fields as in :mod:`engine.go.rules` without the komi"""
     owner: Annotated[np.ndarray, Column("i1", GAME, (None,))]
-    """int8[G, N*N] in policy order: 1 = Black's, -1 = White's; zeros where the game was resigned"""
+    """int8[G, N*N]: ownership of the last board in policy order, 1 = Black's, -1 = White's, 0 = neither's; zeros for a
+    resigned game"""
     network: Annotated[np.ndarray, Column("u8")]
-    """uint64[G]"""
+    """uint64[G]: the network that played: first 8 bytes of the SHA-256 of its file"""
     step: Annotated[np.ndarray, Column("i8")]
-    """int64[G]"""
+    """int64[G]: training steps of the network that played"""
     resigner: Annotated[np.ndarray, Column("u1")]
-    """uint8[G]"""
+    """uint8[G]: the colour whose values fell below the resignation threshold first; 0 = neither"""
     quits: Annotated[np.ndarray, Column("?")]
-    """bool[G]"""
+    """bool[G]: whether resigning was allowed; False = the game was played out"""
     lowest: Annotated[np.ndarray, Column("f4", GAME, (2,))]
-    """float32[G, 2]"""
+    """float32[G, 2]: for Black and White, the minimum over the game of the maximum of the colour's last R values: at
+    any threshold above this the colour would have resigned"""
     game: Annotated[np.ndarray, Column("u4", ROW, name="row_game", memory="i8")]
-    """int64[R]: index into games, ascending"""
+    """int64[R]: the row's game, an index into ``games``; ascending"""
     ply: Annotated[np.ndarray, Column("u2", ROW, name="row_ply", memory="i8")]
-    """int64[R]: the position after this number of moves, ascending in each game"""
+    """int64[R]: number of moves of the game before the row's position; ascending within each game"""
     policy: Annotated[np.ndarray, Column("u2", ROW, (None,))]
-    """uint16[R, A]: in any unit"""
+    """uint16[R, A]: policy target in policy order, each row in a unit of its own; see :func:`targets`"""
     value_black: Annotated[np.ndarray, Column("f4", ROW, name="value")]
-    """float32[R]"""
+    """float32[R]: value of the row's search, -1 to 1, for Black"""
     weight: Annotated[np.ndarray, Column("f4", ROW)]
-    """float32[R]"""
+    """float32[R]: sampling weight by policy surprise; the mean over a game is 1"""
 
 
 def _check(rows: SearchRows) -> None:
-    """Check rows against their games.
+    """Check rows for values that are impossible or contradict their games.
 
     Raises:
-        ValueError: a value is impossible; names the quantity.
+        ValueError: a value is impossible; the message names its kind.
     """
     games = rows.games
     check_games(games)
@@ -101,12 +103,14 @@ read_search_rows, write_search_rows = SEARCH_ROWS.read, SEARCH_ROWS.write
 
 
 def replies(rows: SearchRows, which: np.ndarray) -> np.ndarray:
-    """Targets for the opponent's reply: its policy target after a full search, else the move played.
+    """Targets for the opponent's reply to the move played at some rows.
+
+    A reply's target is the policy target of the next position if that is a row too, else the move played there.
 
     Args:
-        which: int64[B], rows.
+        which: int64[B]: indices of rows.
     Returns:
-        float32[B, A]: probabilities in policy order; zeros where the game was over.
+        float32[B, A]: probabilities in policy order; zeros where the game had no next move.
     Source: Wu 2019 (arXiv 1902.10565), section 3.4.
     """
     after = np.minimum(which + 1, len(rows.game) - 1)
@@ -121,6 +125,6 @@ def replies(rows: SearchRows, which: np.ndarray) -> np.ndarray:
 
 
 def targets(rows: SearchRows, which: np.ndarray) -> np.ndarray:
-    """float32[B, A]: the policy targets of some rows (int64[B]) as probabilities."""
+    """float32[B, A]: the policy targets of rows ``which`` (int64[B]), as probabilities in policy order."""
     policy = rows.policy[which].astype(np.float64)
     return (policy / policy.sum(axis=1, keepdims=True)).astype(np.float32)

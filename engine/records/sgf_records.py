@@ -1,11 +1,11 @@
-"""From SGF to :class:`engine.records.games.Games`: normalised, and refused where a file is no game.
+"""Conversion of SGF games to :class:`engine.records.games.Games`; records that are no legal game are refused.
 
-Servers write beginnings, komi and scoring in different ways. Here:
+Servers write handicap, komi and scoring rules in different ways. These are normalised:
 
 * Black's moves before White's first, two or more, are setup stones: a freely placed handicap;
-* handicap is the number of Black's setup stones if White has none and begins, or HA if that is larger;
-* a komi of 0 in an even game between ranks in 段 (Fox) means 6.5, which its scored games confirm;
-* rules are taken from RU, but komi 7.5 is never territory (Fox writes RU[Japanese] into every file).
+* handicap is the larger of HA and, if White moves first and has no setup stones, the number of Black's setup stones;
+* komi 0 in an even game of Fox (recognised by ranks in 段) means 6.5, which the results of its scored games confirm;
+* rules are taken from RU, but games with komi 7.5 never count by territory (Fox writes RU[Japanese] into every file).
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ MAX_MAIN_TIME = 10**6
 
 
 def to_games(rows: Sequence[dict[str, Any]]) -> Games:
-    """Games from at least one row of :func:`row_of`, in order."""
+    """Join one or more results of :func:`row_of` to games, in order."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     return Games(
         size=np.array(columns["size"], np.int64),
@@ -40,7 +40,7 @@ def to_games(rows: Sequence[dict[str, Any]]) -> Games:
 
 
 def row_of(record: SgfGame) -> dict[str, Any]:
-    """A game's values by the fields of ``Games``; the game is replayed. Threads: any.
+    """Convert a game to one entry for each field of ``Games``, by name, and check it by a replay. Threads: any.
 
     Raises:
         ValueError: no moves or too many, colours that do not alternate, impossible setup stones, an illegal move.
@@ -63,14 +63,14 @@ def row_of(record: SgfGame) -> dict[str, Any]:
 
 
 def komi_meant(record: SgfGame) -> float | None:
-    """A game's komi, read by the conventions of the server that wrote it; None = not given."""
+    """A record's komi, which for even games of Fox is 6.5 where 0 is written; None = not given."""
     begins_evenly = [color for color, _ in record.moves[:2]] in ([], [BLACK], [BLACK, WHITE])
     is_even = begins_evenly and not record.black and not record.white and not _declared_handicap(record)
     return FOX_KOMI if record.komi == 0 and _is_fox(record) and is_even else record.komi
 
 
 def rules_meant(record: SgfGame) -> Rules | None:
-    """A game's rules, read by the conventions of the server that wrote it; None = not given."""
+    """A record's rules; Fox's games with komi 7.5 have Chinese ones, though Japanese is written; None = not given."""
     is_chinese = _has_territory(record) and _is_fox(record) and record.komi == AREA_KOMI
     return RULE_SETS["chinese"] if is_chinese else record.rules
 
@@ -84,14 +84,14 @@ def _is_fox(record: SgfGame) -> bool:
 
 
 def _declared_handicap(record: SgfGame) -> int:
-    """The number of stones in HA; 0 = no handicap."""
+    """The number of handicap stones that HA gives, if it is 2 or more; else 0."""
     said = record.details.get("HA", "")
     number = int(said) if said.isdecimal() and len(said) <= 3 else 0
     return number if number >= 2 else 0
 
 
 def _row(record: SgfGame) -> dict[str, Any]:
-    """:func:`row_of` without checks, for a game whose colours alternate from the first move."""
+    """Do :func:`row_of` without its checks, for a game whose colours alternate from the first move."""
     size, details = record.size, record.details
     result = result_of(record.result)
     first = record.moves[0][0]

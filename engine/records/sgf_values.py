@@ -1,8 +1,8 @@
-"""SGF properties as people and servers write them: results, ranks, dates, times.
+"""Parsers of SGF properties as people and servers write them: results, ranks, dates, times.
 
-Every function takes the text of a property, empty if it is missing, and never fails: text that it does not understand
-is unknown. The standard's own forms are at www.red-bean.com/sgf; the others are those of KGS, OGS, IGS, Tygem, Fox, and
-of Chinese, Japanese and Korean archives.
+The functions ending in ``_of`` take the text of a property, empty if it is missing, and never fail: text that they do
+not understand counts as unknown. Forms are those of the standard (www.red-bean.com/sgf), of KGS, OGS, IGS, Tygem and
+Fox, and of Chinese, Japanese and Korean archives.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from engine.records.games import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID
 
 PROFESSIONAL = 20
-"""Added to the dan of professionals, so that they rank above all amateurs."""
+"""Added to the dan of professionals, so that their rank number is above that of all amateurs"""
 MAX_MARGIN = 625
 _NUMERALS = {sign: n for n, sign in enumerate("一二三四五六七八九十", 1)}
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -24,7 +24,7 @@ class Result(NamedTuple):
     winner: int
     """1 Black, -1 White, 0 neither or unknown"""
     ending: int
-    """one of the endings of :mod:`engine.records.games`"""
+    """index into :data:`engine.records.games.ENDINGS`: UNKNOWN, COUNTED, RESIGNED, TIME, FORFEIT or VOID"""
     margin: float
     """winning margin in points; NaN = not counted or unknown; 0 = drawn"""
 
@@ -36,24 +36,24 @@ _WINNER = re.compile(r"(?:(b(?:lack)?(?![a-z])|黑|黒|흑)|(w(?:hite)?(?![a-z])
 _LOST = re.compile(
     r"(?:resigns|resigned|loses|lost|forfeits|forfeited)\b|(?:中盘|中盤|超时|超時|时间|時間|時間切れ)?(?:负|負|败|敗|认输|認輸|投了)"
 )
-"""Words after a colour that mean that it lost"""
+"""Matches words after the name of a colour that mean that this colour lost"""
 _ENDINGS = (
     (re.compile(r"r(?:es)?(?![a-z])|.*(?:resign|中盘|中盤|中押|投了|认输|불계)"), RESIGNED),
     (re.compile(r"t(?![a-z])|.*(?:time|超时|超時|時間|时间|시간)"), TIME),
     (re.compile(r"f(?![a-z])|.*(?:forf|offline|disconn|弃权|棄権|不戦|反则|反則|掉线|기권|반칙)"), FORFEIT),
 )
 _POINTS = re.compile(r"(?:((?<!\d)\d++(?:[.,]\d++(?!/))?)(?!/))?(?: ?(?:又|と)? ?(\d)/(\d))?")
-"""In words with single blanks between them"""
+"""Matches a margin in text with single blanks: a number, a fraction such as 1/4, or both"""
 _HALF = re.compile(r"[半½반]")
 _ZI = "子"
 
 
 def result_of(text: str) -> Result:
-    """Result in RE: ``B+R``, ``W+12.5``, ``B+Time``, ``Draw``, ``白胜1又1/4子``, ...
+    """Parse the result in RE: ``B+R``, ``W+12.5``, ``B+Time``, ``Draw``, ``白胜1又1/4子``, ...
 
     ``Black resigns`` and ``黑超时负`` name the loser. Margins in "zi" or in quarters count stones of one colour and are
-    doubled to points. With other odd fractions, or a margin of zero beside a winner, the margin is unknown and the
-    winner is kept.
+    doubled to points. A margin that is then no multiple of half a point, or zero with a winner, counts as unknown, and
+    the winner is kept.
     """
     words = " ".join(text.casefold().split())
     if _VOID.match(words):
@@ -73,7 +73,7 @@ def result_of(text: str) -> Result:
 
 
 def _margin(words: str) -> float | None:
-    """Margin in the words after the winner, in points; None = no number, or zero; NaN = an impossible margin."""
+    """Margin in points, from the words after the winner; None = no number or zero; NaN = an impossible margin."""
     found = next((match for match in _POINTS.finditer(words) if match[0]), None)
     whole, upper, lower = found.groups(default="") if found else ("", "", "")
     margin = float(whole.replace(",", ".")) if whole else 0.0
@@ -92,14 +92,14 @@ _RANK = re.compile(
     r"(?P<before>p(?:ro(?:fessional)?)?|职业|職業|프로)? ?(?P<number>\d{1,2})"
     r" ?(?P<unit>dan|d|段|단|kyu|gup|k|級|级|급|pro|p)? ?(?P<after>\(?pro?\)?|p)?"
 )
-"""In words with single blanks between them"""
+"""Matches a rank in text with single blanks and Arabic digits"""
 
 
 _NUMBER = re.compile(r"初|([一二三四五六七八九])?(十)?([一二三四五六七八九])?")
 
 
 def _arabic(found: re.Match[str]) -> str:
-    """A Chinese number below a hundred in Arabic digits; 初 is 1."""
+    """Write a Chinese number below a hundred (a match of ``_NUMBER``) in Arabic digits; 初 is 1."""
     if found[0] in ("", "初"):
         return "1" if found[0] else ""
     tens, ten, ones = (_NUMERALS.get(sign or "", 0) for sign in found.groups())
@@ -107,7 +107,7 @@ def _arabic(found: re.Match[str]) -> str:
 
 
 def rank_of(text: str) -> int:
-    """Rank in BR and WR: ``9d``, ``5k?``, ``P9dan``, ``9p``, ``九段``, ...
+    """Parse the rank in BR or WR: ``9d``, ``5k?``, ``P9dan``, ``9p``, ``九段``, ...
 
     Returns:
         int: -30 to -1 for 30 to 1 kyu, 1 to 10 for dan, 21 to 29 for professional dan; 0 = unknown.
@@ -126,14 +126,14 @@ def rank_of(text: str) -> int:
 
 
 def rank_text(rank: int) -> str:
-    """A rank as :func:`rank_of` reads it: ``5k``, ``9d``, ``9p``; ``?`` if unknown."""
+    """Write a rank number of :func:`rank_of` as ``5k``, ``9d`` or ``9p``; ``?`` if unknown."""
     if rank == 0:
         return "?"
     return f"{-rank}k" if rank < 0 else f"{rank}d" if rank <= PROFESSIONAL else f"{rank - PROFESSIONAL}p"
 
 
 def read_rank(text: str) -> int:
-    """:func:`rank_of` for an option.
+    """Parse the rank in a command's option, as :func:`rank_of`.
 
     Raises:
         ValueError: the text is not a rank.
@@ -155,11 +155,11 @@ _WORD_MONTH = re.compile(
 
 
 def date_of(text: str) -> int:
-    """First date in DT: ``2016-12-29 23:30``, ``2017.8.27``, ``20170827``, ``1996-05,06``, ``Dec 12, 2003``, ``2001``,
-    ``29.12.2016``.
+    """Parse the first date in DT: ``2016-12-29 23:30``, ``2017.8.27``, ``20170827``, ``1996-05,06``, ``Dec 12, 2003``,
+    ``2001``, ``29.12.2016``.
 
     Returns:
-        int: yyyymmdd; 0 for a month and day, or for all of it, that is missing or not in the calendar.
+        int: yyyymmdd, with 00 for a month or day that is missing or not in the calendar; 0 = no date found.
     """
     words = text.casefold()
     found = _COMPACT.search(words)
@@ -178,7 +178,7 @@ def date_of(text: str) -> int:
 
 
 def read_day(text: str) -> int:
-    """``2016``, ``2016-12`` or ``2016-12-29`` as yyyymmdd, zeros for omitted parts.
+    """Parse the date in a command's option, ``2016``, ``2016-12`` or ``2016-12-29``: yyyymmdd, 00 for omitted parts.
 
     Raises:
         ValueError: the text is none of these.
@@ -190,7 +190,7 @@ def read_day(text: str) -> int:
 
 
 def _date(year: int, month: int, day: int) -> int:
-    """yyyymmdd with zeros for a month or day that is not in the calendar."""
+    """The number yyyymmdd, with 00 for a month or day that is not in the calendar."""
     if not 1 <= month <= 12:
         return 10000 * year
     try:
@@ -204,7 +204,7 @@ _SECONDS = {"h": 3600, "m": 60, "s": 1, "小": 3600, "時": 3600, "时": 3600, "
 
 
 def seconds_of(text: str) -> int:
-    """Main time in TM, in seconds; -1 = unknown. Also with units or colons: ``1h``, ``30 minutes``, ``25:00``."""
+    """Parse the main time in TM (``1800``, ``1h``, ``30 minutes``, ``25:00``): seconds; -1 = unknown."""
     if shown := re.fullmatch(r"\s*(?:(\d{1,3}):)?(\d{1,3}):(\d\d)\s*", text):
         hours, minutes, seconds = (int(part or 0) for part in shown.groups())
         return 3600 * hours + 60 * minutes + seconds

@@ -47,21 +47,21 @@ SHARDS = "*.npz.xz"
 """Pattern of the names of shards"""
 MANIFEST = "manifest.json"
 FORMAT = "keima games"
-"""``format`` in manifests of built folders; bulk play has a format of its own (:mod:`engine.selfplay.plan`)"""
+"""``format`` in the manifest of a built folder; bulk self-play writes another (:mod:`engine.selfplay.plan`)"""
 NAMED_PROBLEMS = 100
-"""Most problems listed in the manifest; all are counted"""
+"""Maximum number of problems that the manifest lists; it counts all of them"""
 
 
 @dataclass(frozen=True)
 class BuildOptions(Checked):
-    """Sources and settings of a build."""
+    """Sources and settings of :func:`build`."""
 
     sources: tuple[Path, ...]
     filters: Filters = Filters()  # noqa: RUF009 - frozen
     without: tuple[Path, ...] = ()
-    """shards whose games, and games with the same openings, are left out"""
+    """shards, or folders of shards; games with the same opening as any game in these are left out"""
     distinct_moves: int = option(
-        0, "length of an opening, in moves, of which only the longest game is kept; 0 = keep all games that differ",
+        0, "keep only the longest of the games that agree in this number of first moves; 0 = keep all that differ",
         low=0, high=MAX_MOVES,
     )  # fmt: skip
     validation_share: float = option(0.02, "share of games for validation", low=0.0, high=1.0)
@@ -75,14 +75,14 @@ class BuildOptions(Checked):
         if not self.sources:
             raise ValueError("no source of games was given")
         if self.validation_share + self.test_share > 1:
-            raise ValueError(f"shares {self.validation_share} and {self.test_share}, expected 0 to 1 together")
+            raise ValueError(f"shares {self.validation_share} and {self.test_share}, expected at most 1 together")
         if self.workers < 1:
             raise ValueError("at least one worker is needed")
 
 
 @dataclass
 class Pool:
-    """Games read so far: moves in a file, everything else in memory."""
+    """The games that passed the filters so far: their moves in a file, everything else in memory."""
 
     file: BinaryIO
     parts: list[Games] = field(default_factory=list)
@@ -94,22 +94,22 @@ class Pool:
         self.keys.append(keys)
 
     def all(self) -> tuple[Games, np.ndarray]:
-        """All games, with moves mapped from the file, and their fingerprints."""
+        """All games, with moves memory-mapped from the file, and their fingerprints (uint64[G, 3])."""
         self.file.flush()
         return join(self.parts)._replace(moves=np.memmap(self.file.name, np.uint16, "r")), np.concatenate(self.keys)
 
 
 def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], advance: Callable[[int, int], None]):
-    """Build a folder of shards.
+    """Build a folder of shards from game files.
 
     Args:
-        out: the new folder; must not exist, or be empty.
-        report: called with every batch read.
+        out: the folder to create; must not exist, or be empty.
+        report: called with the result of every batch of files read.
         advance: called after every shard with the number of games written and their total.
     Returns:
         dict: the manifest.
     Raises:
-        ValueError: a path or shard of ``without`` cannot be used, or no game is left.
+        ValueError: ``out``, a source, or a shard of ``without`` cannot be used, or no game is left.
         OSError: the folder cannot be written.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -145,7 +145,7 @@ def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], 
 
 @contextmanager
 def _partial_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder beside another, removed at the end together with those that killed builds have left."""
+    """A new temporary folder beside ``out``, removed at the end; first removes those that killed builds have left."""
     parent, prefix, suffix = out.parent, f".{out.name}-", ".partial"
     for old in parent.glob(f"{glob.escape(prefix)}*{suffix}"):
         lock = FileLock(old.with_suffix(".lock"), timeout=0)
@@ -166,14 +166,14 @@ def _partial_folder(out: Path) -> Iterator[Path]:
 
 
 def opening_keys(paths: Sequence[Path]) -> np.ndarray:
-    """uint64: fingerprints of the openings of all games in shards or folders of shards."""
+    """uint64: the distinct fingerprints of the openings of all games in shards or folders of shards, ascending."""
     files = [file for path in paths for file in every_shard_file(path)]
     keys = [fingerprints(read_games(file), OPENING)[:, OPENING_KEY] for file in files]
     return np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.uint64)
 
 
 def every_shard_file(path: Path) -> list[Path]:
-    """A shard, or all shards below a folder, sorted; those of the final test too.
+    """Paths of all shards below a folder, sorted, those of validation and test included; of a file, the file itself.
 
     Raises:
         ValueError: the folder has no shard.
@@ -185,7 +185,7 @@ def every_shard_file(path: Path) -> list[Path]:
 
 
 def _read(options: BuildOptions, pool: Pool, report: Callable[[Gathered], None]) -> tuple[Pool, dict[str, Any]]:
-    """Read all sources into the pool; returns the pool and the first entries of the manifest."""
+    """Read all sources into the pool; returns the pool and the manifest so far (sources, problems, filters)."""
     # "games" are all games found, the unreadable ones included; "kept" passed the filters, duplicates included.
     counts: list[dict[str, Any]] = [
         {"path": str(path), "files": 0, "games": 0, "unreadable": 0, "kept": 0} for path in options.sources
@@ -219,7 +219,14 @@ def _read(options: BuildOptions, pool: Pool, report: Callable[[Gathered], None])
 def _split(
     options: BuildOptions, games: Games, keys: np.ndarray, known: np.ndarray, manifest: dict[str, Any]
 ) -> list[np.ndarray]:
-    """Remove duplicates and split the games: rows (int64) of each split in random order; adds to the manifest."""
+    """Remove duplicates and split the games; adds counts and settings to the manifest.
+
+    Args:
+        keys: uint64[G, 3]: fingerprints of the games.
+        known: uint64: fingerprints of openings to leave out.
+    Returns:
+        for each of ``SPLITS``, the indices of its games (int64) in random order.
+    """
     lengths = np.diff(games.offsets)
     keep = first_of_each(keys[:, WHOLE], lengths)
     removed = manifest["removed"]
@@ -253,7 +260,9 @@ def _split(
 def _write(
     options: BuildOptions, games: Games, splits: list[np.ndarray], folder: Path, advance: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
-    """Write all shards: training games in shards of ``games_per_shard``, each other split in one."""
+    """Write all shards, training games ``games_per_shard`` a shard, validation and test in one shard each; returns the
+    manifest's entry of each shard.
+    """
     (folder / "train").mkdir()
     shards, done, total = [], 0, sum(map(len, splits))
     for name, rows in zip(SPLITS, splits, strict=True):
@@ -276,7 +285,7 @@ def _write(
 
 
 def _nothing_left(manifest: dict[str, Any]) -> str:
-    """The message for a build without any game left: how many games were removed for which reason."""
+    """The error message of a build that no game passed: how many games were removed for which reason."""
     found = sum(source["games"] for source in manifest["sources"])
     reasons = [f"{count} {name}" for name, count in manifest["removed"].items() if count]
     if manifest["unreadable"]:
@@ -288,7 +297,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a built folder.
 
     Raises:
-        ValueError: missing, not a manifest of this format, or of another version.
+        ValueError: the manifest is missing or damaged, or of another format or version.
     """
     path = folder / MANIFEST
     try:

@@ -1,4 +1,4 @@
-"""Training batches from records: replay, encoding and targets, one kernel call a batch."""
+"""Training batches from records: one kernel call replays the games and encodes the positions of a batch."""
 
 import functools
 from threading import local
@@ -21,41 +21,42 @@ from engine.rollout.run import is_sensible
 from engine.system.jit import kernel
 
 REPLAY_MOVES = 1024
-"""Initial room for moves of replay boards, which grow with longer games"""
+"""Number of moves for which replay boards have room at first; they are replaced by larger ones for longer games"""
 
 
 class TrainingBatch(NamedTuple):
-    """B positions on N x N boards with targets, each under a symmetry of its own, from the view of the side to move.
+    """B positions on N x N boards: network input and targets, from the view of the side to move.
 
-    An unknown target is zero and so is its mask; a position whose recorded move is unknown has an all-zero policy.
+    Each position is under a symmetry of its own. An unknown target is zero, and so is its mask; policy and reply
+    have no mask: they are all zero if unknown.
     """
 
     planes: np.ndarray
-    """float32[B, C, N, N]"""
+    """float32[B, C, N, N]: input planes"""
     globals: np.ndarray
-    """float32[B, G]"""
+    """float32[B, G]: input values that are not planes"""
     policy: np.ndarray
-    """float32[B, N*N+1]: target probabilities; rows sum to 1"""
+    """float32[B, N*N+1]: target probabilities of the moves; a row sums to 1, or is zero = unknown"""
     value: np.ndarray
-    """float32[B] in [-1, 1]"""
+    """float32[B]: target of the value, in [-1, 1]"""
     value_known: np.ndarray
-    """float32[B]: mask or weight of the value loss; 0 = unknown"""
+    """float32[B]: weight of the position in the value loss; 0 = the value is unknown"""
     score: np.ndarray
-    """float32[B]: points"""
+    """float32[B]: target of the score lead, in points"""
     ownership: np.ndarray
-    """float32[B, N, N] in [-1, 1]"""
+    """float32[B, N, N]: target of the ownership, in [-1, 1]"""
     score_ownership_weight: np.ndarray
-    """float32[B]: mask of the losses of score and ownership; 0 = unknown"""
+    """float32[B]: weight of the position in the losses of score and ownership; 0 = these targets are unknown"""
     reply: np.ndarray
-    """float32[B, N*N+1]: probabilities of the opponent's next move; zeros = unknown"""
+    """float32[B, N*N+1]: target probabilities of the opponent's next move; zero = unknown"""
 
 
 OF_BOARDS = frozenset({"planes", "ownership"})
-"""Fields whose last two axes are the board"""
+"""Fields of :class:`TrainingBatch` whose last two axes are the board"""
 OF_MOVES = frozenset({"policy", "reply"})
-"""Fields whose last axis is the policy; all others are invariant under symmetries"""
+"""Fields of :class:`TrainingBatch` whose last axis is the policy index"""
 TARGETS = frozenset(TrainingBatch._fields) - {"planes", "globals"}
-"""Fields that are not network input: targets and their masks"""
+"""Fields of :class:`TrainingBatch` that are not network input: targets and their weights"""
 
 
 @kernel
@@ -67,9 +68,9 @@ def _encode_rows(
     Args:
         fresh: an empty position of the games' size; ``position`` and ``scratch`` are overwritten.
         planes, globals_, colors: outputs of :meth:`BatchBuilder.encode`.
-        legal, is_sensible_only: as for :meth:`BatchBuilder.encode`; ``legal`` without rows = not needed.
+        legal, is_sensible_only: as for :meth:`BatchBuilder.encode`; ``legal`` with no rows = not needed.
     Returns:
-        int: -1, or the first row whose game cannot be replayed.
+        int: -1, or the index b of the first position whose game cannot be replayed.
     """
     for b in range(len(rows)):
         if replay(position, fresh, record, rows[b], plies[b], rules[b]) >= 0:
@@ -90,7 +91,13 @@ def _encode_rows(
 
 @kernel
 def _show_ownership(ownership, signs, symmetries, out):
-    """Black's ownership, [B, N*N or more], for the side to move under symmetries, into ``out``, float32[B, N, N]."""
+    """Write ownership into ``out`` (float32[B, N, N]) for the side to move, under each position's symmetry.
+
+    Args:
+        ownership: [B, N*N or more]: for Black, in policy order.
+        signs: float[B]: 1 = Black to move, -1 = White.
+        symmetries: int64[B].
+    """
     size = out.shape[1]
     for b in range(len(symmetries)):
         for i in range(size * size):
@@ -100,25 +107,25 @@ def _show_ownership(ownership, signs, symmetries, out):
 
 @functools.cache
 def moves_under_symmetries(size: int) -> np.ndarray:
-    """int64[8, N*N+1]: the image of each policy index under each symmetry."""
+    """int64[8, N*N+1]: the policy index to which each symmetry takes each policy index, on a board of ``size``."""
     return symmetry_table(size).astype(np.int64)
 
 
 def rules_of(flags: np.ndarray, komi: np.ndarray) -> np.ndarray:
-    """int64[B, RULE_FIELDS] from uint8[B, fields before the komi] and the komi, float[B]."""
+    """int64[B, RULE_FIELDS]: rules, from fields without the komi (uint8[B, RULE_FIELDS - 1]) and komi (float[B])."""
     return np.column_stack([flags.astype(np.int64), np.rint(2 * komi).astype(np.int64)])
 
 
 def label_rules(labels: Labels, rows: np.ndarray) -> np.ndarray:
-    """int64[B, RULE_FIELDS]: rules and komi of labels."""
+    """int64[B, RULE_FIELDS]: rules and komi of the games of label rows ``rows`` (int64[B])."""
     return rules_of(labels.flags[labels.game[rows]], komi_of(labels.games, labels.game[rows]))
 
 
 def under_symmetry(tensors: dict[str, Tensor], symmetry: int) -> dict[str, Tensor]:
-    """A batch under a further symmetry of the board.
+    """A batch with all its positions under one further symmetry of the board.
 
     Args:
-        tensors: by the names of :class:`TrainingBatch`.
+        tensors: the batch's tensors by field of :class:`TrainingBatch`.
         symmetry: 0 to 7, as in :mod:`engine.features.symmetry`; 0 = identity.
     """
     if not symmetry:
@@ -141,14 +148,14 @@ def under_symmetry(tensors: dict[str, Tensor], symmetry: int) -> dict[str, Tenso
 
 
 class _Boards(local):
-    """A thread's replay boards by size: an empty position, one to overwrite, and the encoder's scratch."""
+    """A thread's replay boards by board size: (an empty position, a position to overwrite, the encoder's scratch)."""
 
     def __init__(self) -> None:
         self.by_size: dict[int, tuple] = {}
 
 
 class BatchBuilder:
-    """Encodes rows of records into batches. Threads: any, each has replay boards of its own."""
+    """Makes training batches from games, labels or self-play rows. Threads: any; each has its own replay boards."""
 
     def __init__(self, encoder: Encoder):
         self.encoder = encoder
@@ -162,12 +169,12 @@ class BatchBuilder:
 
         Args:
             rows, plies: int64[B].
-            rules: int64[B, RULE_FIELDS].
+            rules: int64[B, RULE_FIELDS]: rules and komi to replay and encode by.
             symmetries: int64[B]: symmetry of each position's input.
             legal: bool[B, N*N+1], overwritten: the legal moves under the symmetry, pass last; None = not needed.
-            is_sensible_only: exclude suicide, filling an own eye and passing from ``legal``.
+            is_sensible_only: exclude suicide, filling a single-point eye of the mover's, and passing from ``legal``.
         Returns:
-            planes float32[B, C, N, N], globals float32[B, G], colors uint8[B] to move.
+            planes float32[B, C, N, N], globals float32[B, G], and the colours to move, uint8[B].
         Raises:
             ValueError: a recorded move is on a stone, or the arguments differ in length.
         """
@@ -202,11 +209,11 @@ class BatchBuilder:
 
         Args:
             rows, plies: int64[B], games of one board size.
-            territory: bool[B]: whether the input says territory scoring.
+            territory: bool[B]: scoring rule in the input and for the score: True = territory, False = area.
             symmetries: int64[B]: symmetry of each position.
             owners: ownership of the games' last boards; None = unknown.
-            result_weight: ``value_known`` of a game with a known result.
-            rules: int64[B, RULE_FIELDS]: rules in the input; None = the games' own, to which the results always refer.
+            result_weight: ``value_known`` of positions from games with a known result.
+            rules: int64[B, RULE_FIELDS]: rules and komi in the input, not of the targets; None = those of the games.
         """
         size, count = int(games.size[rows[0]]), len(rows)
         rules = game_rules(games, rows, territory) if rules is None else rules
@@ -229,10 +236,10 @@ class BatchBuilder:
         return _batch(inputs, symmetries, policy, reply, (result, value_known), (lead, owned, known))
 
     def from_labels(self, labels: Labels, rows: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
-        """The positions of labels, with the teacher's outputs as targets.
+        """The positions of labels, with the labels (a teacher's outputs) as targets.
 
         Args:
-            rows: int64[B], labels of one board size.
+            rows: int64[B]: indices of labels of one board size.
             symmetries: int64[B]: symmetry of each position.
         """
         games, size, count = labels.games, int(labels.games.size[labels.game[rows[0]]]), len(rows)
@@ -249,10 +256,10 @@ class BatchBuilder:
     def from_search_rows(self, rows: SearchRows, which: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
         """Positions of self-play, with the search's policy target and the game's result, score and ownership.
 
-        The rows' weights are sampling frequencies and do not appear in the batch.
+        The rows' weights are for drawing rows, and have no effect here.
 
         Args:
-            which: int64[B], rows.
+            which: int64[B]: indices of rows.
             symmetries: int64[B]: symmetry of each position.
         """
         games, size, game = rows.games, int(rows.games.size[0]), rows.game[which]
@@ -271,12 +278,14 @@ def _batch(
     inputs: tuple[np.ndarray, np.ndarray, np.ndarray], symmetries: np.ndarray, policy: np.ndarray, reply: np.ndarray,
     value: tuple[np.ndarray, np.ndarray], score_ownership: tuple[np.ndarray, np.ndarray | None, np.ndarray],
 ) -> TrainingBatch:  # fmt: skip
-    """A batch from targets for Black.
+    """Make a batch from targets that are given for Black.
 
     Args:
-        inputs: of :meth:`BatchBuilder.encode`; policy and reply as in the batch.
-        value: float[B], and its mask.
-        score_ownership: score, float[B]; ownership, [B, N*N or more], None = all unknown; and their mask.
+        inputs: the result of :meth:`BatchBuilder.encode`.
+        policy, reply: as in :class:`TrainingBatch`, under ``symmetries``.
+        value: target for Black, float[B], and ``value_known``.
+        score_ownership: score for Black, float[B]; ownership for Black, [B, N*N or more] in policy order (None = all
+            unknown); and ``score_ownership_weight``.
     """
     (planes, globals_, colors), (score, owned, known) = inputs, score_ownership
     sign = np.where(colors == BLACK, 1.0, -1.0)

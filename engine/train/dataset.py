@@ -5,10 +5,10 @@ same batches as an uninterrupted one. Threads prepare batches ahead: replay, enc
 the interpreter's lock (about 25 us a position on 19x19), so threads scale like processes and nothing is copied.
 
 If preparing a batch takes longer than training on it, each batch can serve several steps, by data echoing
-(:class:`Echoes`): of every ``times`` steps one has a new batch, the others have batches that were new :data:`SPAN`
-steps ago, twice that, and so on, so new batches are needed at a steady pace. A repeated batch appears under another
-symmetry (:func:`engine.train.batches.under_symmetry`), so its inputs differ. Source: Choi et al., "Faster Neural
-Network Training with Data Echoing", 2019.
+(:class:`Echoes`): of every ``times`` steps one has a new batch, and the others repeat batches that were new about
+:data:`SPAN` steps ago, twice as many, and so on, so that new batches are needed at a steady pace. A repeated batch
+appears under another symmetry (:func:`engine.train.batches.under_symmetry`), so its inputs differ. Source: Choi et al.,
+"Faster Neural Network Training with Data Echoing", 2019.
 """
 
 from collections import deque
@@ -33,40 +33,40 @@ from engine.train.teacher import Teacher
 
 T = TypeVar("T")
 AHEAD = 3
-"""Batches prepared ahead for each thread."""
+"""Number of batches that are prepared ahead, for each thread"""
 SPAN = 200
-"""Steps between two uses of a batch, plus less than ``times``"""
+"""Minimum number of steps between two uses of a batch by :class:`Echoes`; at most ``times`` steps more pass"""
 SEEN_SEED, ECHO_SEED = 20160129, 1
 SEEN_DRAWS = 20
-"""Draws in the sample for the training error; each draw has one board size and one shard"""
+"""Number of draws that make up the sample for the training error; a draw has one board size and one shard"""
 DECIDED = 0.95
-"""Absolute value of a label from which its game counts as decided"""
+"""Absolute value above which a label's value (-1 to 1) counts as that of a decided game"""
 
 
 class Material(NamedTuple):
-    """Sources of training data."""
+    """Training data from which :class:`Mixture` draws batches."""
 
     games: Sequence[Games] = ()
-    """shards"""
+    """games by shard"""
     labels: Sequence[Labels] = ()
-    """shards"""
+    """labels by shard"""
     owners: Sequence[FinalOwners] = ()
-    """ownership of the last boards of each shard of games; empty = unknown"""
+    """for each shard of ``games``, ownership of the last boards; empty = unknown"""
     teacher: Teacher | None = None
-    """network whose outputs are the targets in a share ``teacher_share`` of the steps on games"""
+    """network whose outputs replace targets in a share ``teacher_share`` of the steps on games; None = no teacher"""
     boards: Mapping[int, float] | None = None
-    """relative frequencies of board sizes among the steps on games, and among those on labels; None = in proportion to
-    the games or labels"""
+    """relative frequency of each board size, among the steps on games and separately among those on labels; None = in
+    proportion to the games or labels"""
     draw_rules: Callable[[np.ndarray, int], np.ndarray] | None = None
-    """rules and komi of the teacher's input, int64[B, RULE_FIELDS], from random numbers (int64[B]) and the board size;
-    None = those of the games"""
+    """draws rules and komi, int64[B, RULE_FIELDS], for batches with the teacher's targets, from random numbers
+    (int64[B]) and the board size; None = the rules and komi of the games"""
 
 
 class Mixture:
     """Endless batches drawn from shards of games and of labels; see the module's docstring.
 
-    N processes that train together share one stream: a step's batch is N times as large, and each process gets its
-    part.
+    N processes that train together share one stream: the batch of a step is N times as large, and each process gets
+    one part of it.
     """
 
     def __init__(
@@ -76,12 +76,13 @@ class Mixture:
         """Make a source of batches.
 
         Args:
-            options: ``batch`` positions of a 19x19 batch (smaller boards get more, up to twice as many),
-                ``label_share`` of the steps drawn from labels, ``positions_per_game``, ``result_weight``, ``seed``.
+            options: ``batch`` is the number of positions of a 19x19 batch (smaller boards get more, up to twice as
+                many), ``label_share`` the share of the steps on labels.
             sizes: smallest and largest board of the network; other boards are ignored.
             ranks: the processes that train together; None = this one alone.
         Raises:
-            ValueError: no data, or positions that searches reached without a teacher to label them.
+            ValueError: no data for the network's or the wanted board sizes, or positions that searches reached and no
+                teacher that can label them.
         """
         self.encoder, self.options, self.ranks = encoder, options, ranks or Ranks()
         self.games, self.labels = list(material.games), list(material.labels)
@@ -135,7 +136,11 @@ class Mixture:
         return batch
 
     def _taught(self, games: Games, *positions: np.ndarray) -> dict[str, np.ndarray]:
-        """The teacher's targets; under drawn rules, targets whose heads it lacks are unknown."""
+        """The teacher's targets, by the fields of a batch that they replace.
+
+        Under drawn rules the games' results do not hold: value, score and ownership are then unknown if the teacher has
+        no such head.
+        """
         assert self.teacher is not None
         targets = self.teacher.targets(games, *positions)
         if self.draw_rules:
@@ -144,13 +149,13 @@ class Mixture:
         return targets
 
     def echo_symmetry(self, step: int) -> int:
-        """The symmetry of a step's batch if it is a repeated one; 0 for a new batch."""
+        """The further symmetry (0 to 7) for a step on a repeated batch; 0 = identity if the step's batch is new."""
         if batch_of(step, self.options.echo)[1] == 0:
             return 0
         return int(np.random.default_rng([self.options.seed, ECHO_SEED, step]).integers(8))
 
     def _check_reached(self) -> None:
-        """Check that a teacher can label all positions that searches reached."""
+        """Raise ValueError unless the teacher plays all board sizes that have positions which searches reached."""
         for size in sorted(self._game_sizes.sizes):
             if self.teacher is not None and self.teacher.plays(size):
                 continue
@@ -161,7 +166,9 @@ class Mixture:
                 )
 
     def _plies(self, games: Games, rows: np.ndarray, shard: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw a position of each game, of all, of ``positions_per_game``, or the only one for training (int64)."""
+        """Draw the ply (int64[B]) of one position of each game: among all positions, among ``positions_per_game`` fixed
+        ones, or the only position for training.
+        """
         shares, few = rng.random(len(rows)), self.options.positions_per_game
         if few > 0:
             # A low-discrepancy sequence by game, shard and seed fixes the few positions that are ever used.
@@ -173,15 +180,15 @@ class Mixture:
 
     @property
     def shows_games(self) -> bool:
-        """Whether there are games with moves and results for boards of this network."""
+        """Whether there are games with moves and results on boards that the network plays."""
         return len(self._played_sizes) > 0
 
     def seen_positions(self, count: int) -> tuple[Games, np.ndarray, np.ndarray]:
-        """A fixed sample of training positions from games, for the training error; only if :attr:`shows_games`.
+        """A fixed sample of training positions from games, to measure the training error; needs :attr:`shows_games`.
 
         Returns:
-            games, and game and ply, both int64[count] or slightly fewer, without repetition; board sizes are as
-            frequent as in batches.
+            games, and by position the game's index and the ply, both int64[P] without repetition, P about ``count``;
+            board sizes are as frequent as in batches.
         """
         rng, drawn = np.random.default_rng(SEEN_SEED), []
         for _ in range(SEEN_DRAWS):
@@ -193,7 +200,7 @@ class Mixture:
         return join(shown), game.ravel(), plies
 
     def stream(self, first_step: int, finish: Callable[[TrainingBatch], T]) -> Generator[T]:
-        """Batches from ``first_step`` on, in order, prepared by ``workers`` threads that end with the generator.
+        """The batches of all steps from ``first_step`` on, prepared by ``workers`` threads that end with the generator.
 
         Args:
             finish: converts each batch, in the thread that prepared it.
@@ -203,20 +210,23 @@ class Mixture:
 
 
 def batch_of(step: int, times: int) -> tuple[int, int]:
-    """The number of a step's batch, and the number of earlier steps on it; the first batches are used less often."""
+    """The number of a step's batch, and how many earlier steps had the same batch; each batch serves ``times`` steps.
+
+    Batches numbered below about ``SPAN`` serve fewer steps.
+    """
     cycle, age = divmod(step, times)
     return cycle + (times - 1 - age) * -(-SPAN // times), age
 
 
 class Echoes(Generic[T]):
-    """The batches of all steps, each made once and used ``times`` times. Threads: any."""
+    """Data echoing: gives each step its batch, which is made once, kept, and used ``times`` times. Threads: any."""
 
     def __init__(self, make: Callable[[int], T], times: int) -> None:
         """Prepare; no batch is made yet.
 
         Args:
-            make: the batch of a number, called when it is first needed.
-            times: steps for each batch.
+            make: makes the batch of a number; called when a step first needs the batch.
+            times: number of steps that use each batch.
         """
         self._make, self._times = make, times
         self._made: dict[int, T] = {}
@@ -224,11 +234,11 @@ class Echoes(Generic[T]):
 
     @property
     def held(self) -> int:
-        """Number of batches kept for later steps."""
+        """Number of batches that are kept now, for later steps."""
         return len(self._made)
 
     def __call__(self, step: int) -> T:
-        """The batch of one step."""
+        """The batch of one step; forgotten after the last step that uses it."""
         number, age = batch_of(step, self._times)
         is_last = age == self._times - 1
         with self._lock:
@@ -243,10 +253,11 @@ class Echoes(Generic[T]):
 
 
 def prepared_ahead(batch_at: Callable[[int], T], first_step: int, workers: int) -> Generator[T]:
-    """Endless batches from ``first_step`` on, in order, prepared by threads that end with the generator.
+    """Yield the batch of every step from ``first_step`` on, endlessly, prepared ahead by threads.
 
     Args:
-        batch_at: the batch of a step; called in any thread.
+        batch_at: returns the batch of a step; called in any of the threads.
+        workers: number of threads, which end when the generator is closed.
     """
     pool = ThreadPoolExecutor(workers, thread_name_prefix="batches")
     ready: deque[Future[T]] = deque()
@@ -262,7 +273,7 @@ def prepared_ahead(batch_at: Callable[[int], T], first_step: int, workers: int) 
 
 
 class _BySize:
-    """Draws games or labels of several shards, by default uniformly within a board size; a draw has one board size."""
+    """Draws items (games or labels) from several shards; all items of a draw have one board size and one shard."""
 
     def __init__(
         self, sizes: Sequence[np.ndarray], limits: tuple[int, int], boards: Mapping[int, float] | None,
@@ -271,10 +282,10 @@ class _BySize:
         """Group the items by board size.
 
         Args:
-            sizes: int[K] a shard: board size of each item.
+            sizes: for each shard, int[K]: board size of each item.
             limits: smallest and largest board size to draw.
-            boards: relative frequencies of board sizes; None = in proportion to the items.
-            weights: float64[K] a shard: relative frequencies of items; None = uniform.
+            boards: relative frequency of each board size; None = in proportion to the items' weights.
+            weights: for each shard, float64[K]: relative frequency of each item; None = equal.
         """
         self._rows = [{int(size): np.flatnonzero(of == size) for size in np.unique(of)} for of in sizes]
         known = [(size, shard) for shard, held in enumerate(self._rows) for size in held]
@@ -298,7 +309,7 @@ class _BySize:
         return len(self._groups)
 
     def draw(self, rng: np.random.Generator, count: Callable[[int], int]) -> tuple[int, int, np.ndarray]:
-        """A board size, a shard, and ``count(size)`` rows of the shard."""
+        """Draw a board size, a shard's index, and ``count(size)`` items of the shard (int64), with repetition."""
         size, shard = self._groups[int(rng.choice(len(self._groups), p=self._probabilities))]
         rows, mass = self._rows[shard][size], self._masses.get((size, shard))
         if mass is None:
@@ -308,12 +319,12 @@ class _BySize:
 
 
 def reached_weights(shards: Sequence[Games], share: float) -> list[np.ndarray] | None:
-    """Sampling weights of games if some only lead to a position that a search reached; None = no such games.
+    """Sampling weights of games that only lead to a position that a search reached, and of all other games.
 
     Args:
-        share: of such positions among all of their board size, if there are other games of that size.
+        share: share of the reached positions among all drawn of a board size that has other games too.
     Returns:
-        float64[G] a shard: 1 in the mean over each board size.
+        for each shard, float64[G]: weights with mean 1 over each board size; None = no reached positions.
     """
     if not any(shard.are_reached().any() for shard in shards):
         return None
@@ -331,10 +342,10 @@ def reached_weights(shards: Sequence[Games], share: float) -> list[np.ndarray] |
 def sample_games(games: Games, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """A fixed sample of positions without repetition, spread over all games as evenly as their lengths allow.
 
-    A game with a single position for training counts as one of length 1.
+    Of a game with an only position for training, only that position is taken.
 
     Returns:
-        game and ply, both int64[count], or all positions if there are fewer.
+        the game's index and the ply of each position, both int64[count], or of all positions if there are fewer.
     """
     rng, n_games = np.random.default_rng(seed), len(games.size)
     first = np.maximum(games.position, 0).astype(np.int64)

@@ -1,8 +1,8 @@
-"""Growing a network: a larger one is initialised from a smaller one, from whose weights training continues.
+"""Growing a network: initialising a larger network from a smaller trained one, to continue training.
 
-The smaller network's weights become the leading rows and columns of the larger one's. Weights from new to old channels
-start at zero, and new blocks start as the identity, so that at first both compute the same function; new channels
-start with random weights (after Chen et al., "Net2Net", 2016).
+The smaller network's weights become the leading rows and columns of the larger network's. Weights from new to old
+channels start at zero, and new blocks start as the identity, so that at first both networks compute the same function;
+new channels start with random weights (after Chen et al., "Net2Net", 2016).
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ GROWING = ("globals", "blocks", "channels", "reply")
 
 
 def grown(model: Model, shape: Shape) -> ResNet:
-    """A larger network with the same outputs as ``model``.
+    """Make a larger network with the same outputs as ``model``.
 
     Args:
         shape: ``GROWING`` fields may exceed the model's; the others must be equal.
     Raises:
-        ValueError: another architecture, or a shape that is smaller or differs in other fields.
+        ValueError: the architecture is not keima-resnet, or the shape is smaller or differs in other fields.
     """
     if not isinstance(model, ResNet) or not isinstance(shape, ResNetShape):
         raise ValueError(f"a network of shape {model.shape} cannot grow: only keima-resnet can")
@@ -46,18 +46,19 @@ def grown(model: Model, shape: Shape) -> ResNet:
 
 
 def on_newest_inputs(model: Model, spec: NetworkSpec) -> tuple[Model, NetworkSpec]:
-    """The network to continue training: one with encoder keima-1 is converted to keima-2, any other is unchanged."""
+    """Convert a network with encoder keima-1 to keima-2, to continue training; return any other network unchanged."""
     if spec.encoder != KEIMA_1.name or not isinstance(model, ResNet):
         return model, spec
     return grown(model, replace(model.shape, globals=KEIMA.globals)), replace(spec, encoder=KEIMA.name)
 
 
 def sizes_shown(begun: NetworkSpec, shards: Sequence[Games], boards: Sequence[tuple[int, float]]) -> tuple[int, int]:
-    """Smallest and largest board of a network after training: its own sizes, and those of its training data.
+    """Smallest and largest board of a network after training: the range of its sizes so far and of its training data.
 
     Args:
-        begun: of the network that training continues from, whose shape fixes no size.
-        boards: sizes and shares of the training data; empty = all sizes in the shards.
+        begun: specification of the network that training starts from, whose shape does not fix the board size.
+        shards: training games.
+        boards: (board size, share) of the training data to use; empty = all sizes in the shards.
     """
     shown = {size for shard in shards for size in np.unique(shard.size).tolist()}
     if boards:

@@ -22,7 +22,7 @@ from engine.train.state import RunState, moments_of
 
 
 def learning_rate(step: int, options: TrainOptions) -> float:
-    """Learning rate of a step: linear warm-up, then the schedule; linear and cosine end at zero."""
+    """Learning rate of a step (from 0): linear warm-up times the schedule; linear and cosine schedules end at zero."""
     rate = options.rate * min(1.0, (step + 1) / max(1, options.warmup))
     left = max(0.0, (options.steps - step) / options.steps)
     if options.schedule == "linear":
@@ -37,7 +37,7 @@ def learning_rate(step: int, options: TrainOptions) -> float:
 
 
 def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
-    """AdamW, Muon or SGD with momentum; no weight decay of vectors (biases, norms)."""
+    """New AdamW, Muon or SGD with momentum, by the options; vectors (biases, norms) get no weight decay."""
     decayed = [value for value in model.parameters() if value.ndim > 1]
     plain = [value for value in model.parameters() if value.ndim <= 1]
     decay = resolve(options, options.optimizer).weight_decay
@@ -54,7 +54,7 @@ def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimi
 
 
 class Learner:
-    """A network, its averaged weights and its optimizer. Threads: one caller."""
+    """Trains a network by gradient steps; holds its averaged weights and optimizer. Threads: one caller."""
 
     def __init__(
         self, model: Model, spec: NetworkSpec, options: TrainOptions, device: torch.device, ranks: Ranks | None = None
@@ -77,7 +77,12 @@ class Learner:
         self._call = self.ranks.wrap(self.shards.model)
 
     def one_step(self, batch: dict[str, Tensor], symmetry: int = 0) -> dict[str, Tensor]:
-        """One gradient step on a batch of :meth:`tensors` under a further symmetry; returns the losses by name."""
+        """Take one gradient step on a batch; returns its losses (scalars) by name.
+
+        Args:
+            batch: the result of :meth:`tensors`.
+            symmetry: further symmetry of the whole batch, 0 to 7; 0 = identity.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, self.options)
         tensors = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
@@ -93,7 +98,7 @@ class Learner:
         return parts
 
     def _loss(self, batch: dict[str, Tensor], part: slice, count: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """Contribution of a shard of a batch of ``count`` positions to the batch's loss and to the losses by name."""
+        """Contribution of a slice of a batch of ``count`` positions to the batch's loss and to its losses by name."""
         tensors = {name: tensor[part] for name, tensor in batch.items()}
         with autocast(self.device):
             outputs = self._call(tensors["planes"], tensors["globals"])
@@ -102,7 +107,7 @@ class Learner:
         return (loss, parts) if share == 1.0 else (loss * share, {name: one * share for name, one in parts.items()})
 
     def _step(self) -> None:
-        """Update the weights by the gradients, and the moving averages."""
+        """Clip the gradients, update the weights, and update their moving averages."""
         if self.options.clip > 0.0:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
@@ -119,24 +124,24 @@ class Learner:
                 kept.copy_(value)
 
     def tensors(self, batch: TrainingBatch) -> dict[str, Tensor]:
-        """A batch as tensors by name; page-locked for a GPU, so that copies are asynchronous."""
+        """A batch as CPU tensors by field; in page-locked memory for a GPU, so that copies to it are asynchronous."""
         tensors = {name: torch.from_numpy(array) for name, array in batch._asdict().items()}
         return {name: one.pin_memory() for name, one in tensors.items()} if self.device.type == "cuda" else tensors
 
     def averaged(self) -> Model:
-        """A copy of the network with the averaged weights, in evaluation mode."""
+        """A copy of the network with the averaged weights in place of its own, in evaluation mode."""
         model = copy.deepcopy(self.model)
         model.load_state_dict(self.average)
         return model.eval()
 
     def state(self, **facts: Any) -> RunState:
-        """The state to resume from; ``facts`` are further fields of :class:`RunState`."""
+        """The state from which :meth:`resume` continues; ``facts`` are further fields of :class:`RunState`."""
         held = self.optimizer.state
         moments = {name: dict(held[value]) for name, value in self.model.named_parameters() if value in held}
         return RunState(self.step, model=self.model.state_dict(), average=self.average, moments=moments, **facts)
 
     def resume(self, state: RunState) -> None:
-        """Restore weights, average, optimizer and step from a state.
+        """Restore weights, averaged weights, optimizer and step from a state.
 
         Raises:
             ValueError: the state is of another optimizer, or incomplete; one line.
@@ -161,5 +166,8 @@ class Learner:
 
 
 def _laid_out_as(value: Tensor, found: Tensor) -> Tensor:
-    """A tensor in the memory format of ``value``: files store none, and fused optimizers need equal strides."""
+    """``found`` in the memory format of ``value`` if shapes are equal, else unchanged.
+
+    Files do not store memory formats, and fused optimizers need equal strides.
+    """
     return torch.empty_like(value).copy_(found) if found.shape == value.shape else found

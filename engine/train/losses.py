@@ -1,4 +1,4 @@
-"""Losses of all heads; :data:`LOSSES` has a row for each."""
+"""Training losses of all heads; :data:`LOSSES` has an entry for each head."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,16 +11,16 @@ from engine.nets.architectures.resnet import SCORE_SCALE
 from engine.nets.network import RawHeads
 
 Loss = Callable[[Tensor, Mapping[str, Tensor], TrainOptions], Tensor]
-"""Loss summed over a batch, from a raw head, the targets and options"""
+"""Computes a head's loss, summed over a batch, from the raw head, the targets by name, and the options"""
 
 
 def combined_loss(
     outputs: RawHeads, targets: Mapping[str, Tensor], options: TrainOptions
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Weighted sum of the losses, and the losses by name (scalars).
+    """Weighted sum of the losses, and the unweighted losses by name (scalars).
 
-    Every loss is a sum over the batch divided by B, unknown targets counting zero, so the mean over the processes of a
-    distributed run equals the loss of one process with all their positions.
+    Every loss is the sum over the batch divided by B, to which unknown targets contribute zero: so the mean over the
+    processes of a distributed run equals the loss of one process with all positions.
 
     Args:
         outputs: of a forward pass in training, in any dtype; losses are computed in float32.
@@ -33,17 +33,22 @@ def combined_loss(
 
 
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    """In nats; logits [B, A], probabilities [B, A or more]: passes are ignored for a network without a pass output."""
+    """Cross-entropy in nats, summed over the batch.
+
+    Args:
+        logits: [B, A].
+        target: probabilities, [B, A or more]; passes are ignored if the network has no pass output.
+    """
     return -(target[:, : logits.shape[1]] * F.log_softmax(logits, dim=1)).sum()
 
 
 def _binary(logit: Tensor, target: Tensor) -> Tensor:
-    """Binary cross-entropy of a value in [-1, 1]; the logit of (1 + tanh x) / 2 is 2x."""
+    """Elementwise binary cross-entropy of the value tanh(logit) in [-1, 1]; the logit of (1 + tanh x) / 2 is 2x."""
     return F.binary_cross_entropy_with_logits(2 * logit, (1 + target) / 2, reduction="none")
 
 
 def _value(logit: Tensor, targets: Mapping[str, Tensor], options: TrainOptions) -> Tensor:
-    """Binary cross-entropy, or the squared error on [-1, 1] (AlphaGo, Methods, "Value network: regression")."""
+    """Value loss: binary cross-entropy, or squared error on [-1, 1] (AlphaGo, Methods, "Value network: regression")."""
     if options.value_loss == "mse":
         each = (logit.tanh() - targets["value"]) ** 2
     elif options.value_loss == "cross-entropy":
@@ -54,13 +59,13 @@ def _value(logit: Tensor, targets: Mapping[str, Tensor], options: TrainOptions) 
 
 
 def _score(score: Tensor, targets: Mapping[str, Tensor], options: TrainOptions) -> Tensor:
-    """Huber loss, in units of ``SCORE_SCALE`` points."""
+    """Score loss: Huber loss with threshold 1, of scores in units of ``SCORE_SCALE`` points."""
     each = F.huber_loss(score / SCORE_SCALE, targets["score"] / SCORE_SCALE, reduction="none")
     return (targets["score_ownership_weight"] * each).sum()
 
 
 def _ownership(logit: Tensor, targets: Mapping[str, Tensor], options: TrainOptions) -> Tensor:
-    """Binary cross-entropy, the mean over the points."""
+    """Ownership loss: binary cross-entropy, the mean over the points of a board."""
     return (targets["score_ownership_weight"] * _binary(logit, targets["ownership"]).mean(dim=(1, 2))).sum()
 
 
@@ -71,4 +76,4 @@ LOSSES: dict[str, Loss] = {
     "ownership": _ownership,
     "reply": lambda logits, targets, options: _cross_entropy(logits, targets["reply"]),
 }
-"""Losses by field of :class:`engine.nets.network.RawHeads`; the weight of NAME is the option ``NAME_weight``"""
+"""Loss of each head, by field of :class:`engine.nets.network.RawHeads`; option ``NAME_weight`` is the weight of NAME"""

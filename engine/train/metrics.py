@@ -1,6 +1,6 @@
 """Metrics of a network on held-out positions.
 
-A network is an :data:`Evaluate` here, be it a module in training or a finished network behind an inference server.
+A network is given as an :data:`Evaluate`: a module in training, or a finished network behind an inference server.
 Start at :func:`evaluate_positions`.
 """
 
@@ -25,20 +25,23 @@ from engine.train.dataset import sample_games
 CHUNK = 64
 LAST_PLY = 100000
 STAGES = (("opening", 0, 60), ("middle", 60, 150), ("endgame", 150, LAST_PLY))
-"""Stages of a game: name, first ply, end"""
+"""Stages of a game: (name, first ply, end), the end excluded"""
 SAMPLE_SEED = 20160127
 LEAST_PROBABILITY = 1e-300
-"""Lower limit of probabilities in logarithms"""
+"""Lower limit of probabilities before taking logarithms, against log 0"""
 LEAST_LIKELY = 1e-7
-"""The same in :func:`label_metrics`, where values may be rounded to 1"""
+"""Lower limit of probabilities in logarithms of :func:`label_metrics`, where values rounded to 1 would give log 0"""
 ALL_SIZES = (MIN_SIZE, MAX_SIZE)
 
 Evaluate = Callable[[np.ndarray, np.ndarray], NetArrays]
-"""A network's outputs from planes, float32[B, C, N, N], and globals, float32[B, G]"""
+"""Computes a network's outputs from planes, float32[B, C, N, N], and globals, float32[B, G]"""
 
 
 def in_training(model: Model, device: torch.device) -> Evaluate:
-    """A module in training as :data:`Evaluate`, with the precision and convolutions of training; its mode is kept."""
+    """A module in training as :data:`Evaluate`, with the precision and convolutions of training.
+
+    The caller chooses the module's mode, training or evaluation.
+    """
     by_winograd = learns_by_winograd(device, model)
     network = with_learning_winograd(model) if by_winograd else model
 
@@ -52,22 +55,22 @@ def in_training(model: Model, device: torch.device) -> Evaluate:
 
 
 class PositionMetrics(NamedTuple):
-    """A network's predictions for P positions of games, and the games' moves and results; NaN = missing."""
+    """A network's predictions for P positions of games against the moves and results of the games; NaN = missing."""
 
     ply: np.ndarray
-    """int64[P]: moves played before"""
+    """int64[P]: number of moves before the position"""
     move_rank: np.ndarray
-    """float64[P]: number of moves that are more probable than the one played, or equally so with a lower index; NaN for
-    a pass"""
+    """float64[P]: rank of the move played, from 0: the number of more probable moves, and of equally probable ones with
+    a lower policy index; NaN for a pass"""
     cross_entropy: np.ndarray
-    """float64[P]: nats; NaN for a pass"""
+    """float64[P]: minus the logarithm of the probability of the move played, in nats; NaN for a pass"""
     value: np.ndarray
     """float64[P]: expected result for the side to move, -1 to 1"""
     result: np.ndarray
     """float64[P]: 1 = the side to move won, -1 = it lost; NaN = drawn or unknown"""
 
     def columns(self) -> dict[str, np.ndarray]:
-        """The terms of :func:`mean_metrics` by name, each float64[P]; NaN = unknown."""
+        """Metrics of each position by name, float64[P]; NaN = unknown. :func:`mean_metrics` takes their means."""
         error = self.result - self.value
         return {
             "top1": np.where(np.isnan(self.move_rank), np.nan, self.move_rank < 1),
@@ -88,10 +91,10 @@ def evaluate_one_size(
 
     Args:
         rows, plies: int64[P]: games of one board size, and the number of moves before the position.
-        symmetries: number of symmetries of each position, 1 to 8.
+        symmetries: number of symmetries under which to evaluate each position, 1 to 8.
     Returns:
-        metrics without symmetries and, if ``symmetries`` > 1, of the ensemble: the mean of the move probabilities after
-        the inverse symmetry, and of the values.
+        metrics of the network alone and, if ``symmetries`` > 1, of its ensemble: the mean over the symmetries of the
+        move probabilities, turned back by the inverse symmetry, and of the values.
     Threads: any, if ``evaluate`` is thread-safe.
     """
     size, count = int(games.size[rows[0]]), len(rows)
@@ -119,7 +122,12 @@ def evaluate_one_size(
 
 
 def _compare_moves(probabilities: np.ndarray, played: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Move rank and cross-entropy of the moves played; see :class:`PositionMetrics`."""
+    """``move_rank`` and ``cross_entropy`` of :class:`PositionMetrics`.
+
+    Args:
+        probabilities: [P, A], in policy order.
+        played: int64[P]: policy indices of the moves played.
+    """
     is_point = played < size * size
     played = np.where(is_point, played, 0)[:, None]
     of_played = np.take_along_axis(probabilities, played, axis=1)
@@ -134,11 +142,11 @@ def evaluate_positions(
     evaluate: Evaluate, encoder: Encoder, games: Games, rows: np.ndarray, plies: np.ndarray, symmetries: int = 1,
     batch: int = CHUNK, threads: int = 1, on_progress: Callable[[int], None] | None = None,
 ) -> list[PositionMetrics]:  # fmt: skip
-    """:func:`evaluate_one_size` for positions of any board sizes, in the order given, whatever the number of threads.
+    """Do :func:`evaluate_one_size` for positions of any board sizes; results are in the order of ``rows``.
 
     Args:
         rows, plies, symmetries: as for :func:`evaluate_one_size`.
-        batch: positions in a call of ``evaluate``, each symmetry counting.
+        batch: maximum number of positions in a call of ``evaluate``, where each symmetry counts as one.
         threads: threads that call ``evaluate``; 1 = the calling thread alone.
         on_progress: called with the number of positions done since the last call.
     """
@@ -167,11 +175,11 @@ def evaluate_positions(
 
 
 def mean_metrics(found: PositionMetrics) -> dict[str, float]:
-    """Means over positions, in all and by stage, as ``top1/opening``; unknown metrics are left out.
+    """Mean metrics, over all positions and by stage of the game.
 
     Returns:
-        ``top1``, ``top5`` as fractions and ``cross_entropy`` in nats; ``value_mse`` ((z - v)^2 with z = 1 or -1) and
-        ``value_accuracy`` as a fraction.
+        by name: ``top1`` and ``top5`` as fractions, ``cross_entropy`` in nats, ``value_mse`` ((z - v)^2 with z = 1 or
+        -1) and ``value_accuracy`` as a fraction; by stage as ``top1/opening``. Unknown metrics are left out.
     """
     metrics = {}
     for name, values in found.columns().items():
@@ -183,10 +191,12 @@ def mean_metrics(found: PositionMetrics) -> dict[str, float]:
 
 
 def sample_positions(games: Games, count: int, sizes: tuple[int, int] = ALL_SIZES) -> tuple[np.ndarray, np.ndarray]:
-    """A fixed sample of positions, spread over all games within limits of board size: (game, ply), both int64[count].
+    """A fixed sample of positions, spread over all games on boards of ``sizes`` (smallest, largest).
 
+    Returns:
+        the game's index and the ply of each position, as :func:`engine.train.dataset.sample_games`.
     Raises:
-        ValueError: no game is within the limits.
+        ValueError: no game with moves is on such a board.
     """
     usable = (np.diff(games.offsets) > 0) & (games.size >= sizes[0]) & (games.size <= sizes[1])
     if usable.all() and len(usable):
@@ -200,10 +210,10 @@ def sample_positions(games: Games, count: int, sizes: tuple[int, int] = ALL_SIZE
 def game_metrics(
     evaluate: Evaluate, encoder: Encoder, games: Games, rows: np.ndarray, plies: np.ndarray
 ) -> dict[str, float]:
-    """Prediction of recorded moves and results: :func:`mean_metrics` of positions.
+    """Evaluate a network at positions of games: :func:`mean_metrics`, and the number of ``positions``.
 
     Args:
-        rows, plies: int64[P]: games, and the moves before the position.
+        rows, plies: int64[P]: each position's game, and the number of moves before it.
     """
     return {"positions": len(rows)} | mean_metrics(evaluate_positions(evaluate, encoder, games, rows, plies)[0])
 
@@ -214,11 +224,12 @@ def label_metrics(
     """Agreement with a teacher's labels, by board size.
 
     Args:
-        count: most positions of each size.
+        count: maximum number of positions of each board size.
+        sizes: smallest and largest board size to measure.
     Returns:
-        for each size N and the heads of the network: ``value_mse/N`` ((v - t)^2 with values in [-1, 1]), ``value_ce/N``
-        and ``policy_kl/N`` (cross-entropy and Kullback-Leibler divergence in nats), ``teacher_top1/N``; if the labels
-        have them, ``score_mae/N`` in points and ``ownership_mse/N``.
+        for each board size N and each head of the network: ``value_mse/N`` ((v - t)^2 with values in [-1, 1]),
+        ``value_ce/N`` and ``policy_kl/N`` (cross-entropy and Kullback-Leibler divergence in nats), ``teacher_top1/N``
+        (share of equal first choices); if the labels have them, ``score_mae/N`` in points and ``ownership_mse/N``.
     """
     builder = BatchBuilder(encoder)
     rng = np.random.default_rng(20170127)
@@ -240,7 +251,7 @@ def label_metrics(
 
 
 def _against_labels(output: NetArrays, batch: TrainingBatch) -> dict[str, np.ndarray]:
-    """Metrics of the positions with known targets, each [K], by name."""
+    """The terms of :func:`label_metrics` by name, each for the K positions where its target is known."""
     found: dict[str, np.ndarray] = {}
     known = batch.score_ownership_weight > 0.0
     if output.value is not None:

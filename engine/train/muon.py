@@ -1,6 +1,6 @@
 """Muon: momentum with orthogonalised steps for the large matrices of a network; AdamW for all other parameters.
 
-A few directions dominate a matrix's gradient step; orthogonalised, all directions move equally. Jordan et al.,
+A few directions dominate the gradient of a matrix; after orthogonalisation all directions move equally. Jordan et al.,
 "Muon: An optimizer for hidden layers in neural networks", 2024; step sizes as in Liu et al., "Muon is Scalable for LLM
 Training", 2025, section 2.2, so that AdamW's rates and weight decay apply. ``torch.optim.Muon`` accepts matrices only
 and computes in bfloat16, which most CPUs lack.
@@ -20,19 +20,26 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """a, b, c of the polynomial a x + b x^3 + c x^5, which in five iterations maps singular values of 0.01 to 1 near 1"""
 ROUNDS = 5
 NARROWEST = 16
-"""Rows or columns below which AdamW steps a matrix: outputs of a head, the few inputs that are not planes"""
+"""Minimum of both rows and columns for Muon; narrower matrices (outputs of heads, inputs from globals) use AdamW"""
 
 
 def is_inner(value: Tensor) -> bool:
-    """Whether Muon steps this parameter: a matrix, or filters [out, in, K, K] as a matrix [out, in*K*K].
+    """Whether Muon updates a parameter: a matrix, or filters [out, in, K, K] taken as a matrix [out, in*K*K], that has
+    at least ``NARROWEST`` rows and columns.
 
-    The first layer is included, unlike in Jordan et al.; heads are too narrow.
+    Unlike in Jordan et al. this includes the first layer. Outputs of heads are too narrow.
     """
     return value.ndim > 1 and min(len(value), value[0].numel()) >= NARROWEST
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """float32[K, M, N], each nearly U V^T of its singular value decomposition U S V^T, singular values 0.7 to 1.2."""
+    """Orthogonalise K matrices approximately, by Newton-Schulz iteration.
+
+    Args:
+        matrices: float32[K, M, N], with singular value decompositions U S V^T.
+    Returns:
+        float32[K, M, N]: nearly U V^T; singular values are 0.7 to 1.2.
+    """
     is_tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if is_tall else matrices
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
@@ -44,7 +51,7 @@ def orthogonal(matrices: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.AdamW):
-    """Muon for :func:`is_inner` parameters, AdamW for the others; a group's rate and weight decay hold for both."""
+    """Optimizer: Muon for :func:`is_inner` parameters, AdamW for all others, with a group's rate and weight decay."""
 
     def __init__(self, groups: Iterable[dict], rate: float, fused: bool | None):
         """Prepare the optimizer.
@@ -52,7 +59,7 @@ class Muon(torch.optim.AdamW):
         Args:
             groups: dicts of "params" and "weight_decay".
             rate: learning rate.
-            fused: of ``torch.optim.AdamW``.
+            fused: as for ``torch.optim.AdamW``.
         """
         split = []
         for group in groups:
@@ -62,7 +69,7 @@ class Muon(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One step of all parameters with a gradient; clears the gradients of Muon's parameters."""
+        """Update all parameters that have a gradient; clears the gradients of Muon's parameters."""
         for group in self.param_groups:
             if group["inner"]:
                 self._step_inner(group["params"], group["lr"], group["weight_decay"])
@@ -72,7 +79,7 @@ class Muon(torch.optim.AdamW):
         super().step()
 
     def _step_inner(self, values: list[Tensor], rate: float, decay: float) -> None:
-        """Muon's step; matrices of one shape are orthogonalised together."""
+        """Take Muon's step for some parameters; matrices of the same shape are orthogonalised together."""
         alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for value in values:
             if value.grad is None:

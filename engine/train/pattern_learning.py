@@ -1,8 +1,8 @@
 """Training of a pattern policy: stochastic gradient ascent on the log-likelihood of recorded moves.
 
 The policy is a linear softmax: a move's logit is the sum of the weights of its features. The gradient of a weight is
-the feature's count in the move played, minus its expectation under the policy. AdaGrad scales the steps, so that rare
-and frequent patterns learn at their own speeds; the rate falls to 0 linearly.
+the count of its feature in the move played, minus the count's expectation under the policy. AdaGrad scales the steps,
+so that rare and frequent patterns learn at their own speeds; the rate falls to 0 linearly.
 
 Source: AlphaGo, Methods, "Rollout policy"; Duchi, Hazan and Singer, "Adaptive subgradient methods" (2011).
 """
@@ -39,11 +39,12 @@ from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Numbers, Voc
 from engine.system.jit import kernel
 
 LEAST_SEEN = 100
-"""Fewest occurrences of fine and coarse 3x3 codes with a weight of their own; else the coarse code's or UNSEEN's"""
+"""Minimum number of occurrences for a 3x3 code to have a weight of its own; else a fine code uses the weight of its
+coarse code, and a coarse code that of UNSEEN"""
 LEAST_PLAYED = 16
-"""The same for responses and diamonds"""
+"""Minimum number of occurrences for a response or diamond to have a weight"""
 LEAST_NAKADE = 2
-"""The same for nakade patterns"""
+"""Minimum number of occurrences for a nakade pattern to have a weight"""
 
 
 class Replay(NamedTuple):
@@ -52,11 +53,14 @@ class Replay(NamedTuple):
     board: Board
     weights: Weights
     moves: Candidates
-    """shares the cell states of ``weights``"""
+    """candidate moves and the last moves; shares the cell states of ``weights``"""
 
 
 def _replays(games: Games, order: Iterable[int]) -> Iterator[tuple[Replay, np.ndarray]]:
-    """For each game, all of one board size, a replay at the empty board (overwritten by the next) and the moves."""
+    """For each game in ``order``, a replay at the empty board and the game's moves; games have one board size.
+
+    It is the same replay every time, cleared for the next game.
+    """
     size = int(games.size[0])
     weights = new_weights(size)
     replay = Replay(new_board(size), weights, new_candidates(size)._replace(cell=weights.cell))
@@ -69,7 +73,7 @@ def _replays(games: Games, order: Iterable[int]) -> Iterator[tuple[Replay, np.nd
 
 @kernel
 def advance(replay, point, color):
-    """Play the next move of the game: a padded point or PASS, and its colour."""
+    """Play the next move of the game, ``point`` (padded, or PASS) of ``color``, and update the cell states."""
     last = replay.moves.last
     last[1] = last[0]
     last[0] = point
@@ -80,26 +84,28 @@ def advance(replay, point, color):
 
 @dataclass
 class Counts:
-    """Pattern counts of games, before folding of symmetries."""
+    """How often patterns occur in games, symmetric patterns counted separately."""
 
     seen: np.ndarray = field(default_factory=lambda: np.zeros(N_CODES, np.int64))
-    """int64[2**24]: 3x3 codes of empty points, the side to move black; the commonest occurs 16,000 times a game"""
+    """int64[2**24]: number of occurrences of each 3x3 code around an empty point, coded as if Black were to move; the
+    commonest code occurs 16,000 times a game"""
     nakade: np.ndarray = field(default_factory=lambda: np.zeros(N_NAKADE, np.int32))
-    """int32[8192]: nakade patterns played"""
+    """int32[8192]: number of times that each nakade pattern was played"""
     responses: list[np.ndarray] = field(default_factory=list)
-    """int64, one array a shard: context and cell of every response played"""
+    """for each shard, int64: context and cell of every response played"""
     diamonds: list[np.ndarray] = field(default_factory=list)
-    """int64, one array a shard: diamond code of every move played"""
+    """for each shard, int64: diamond code of every move played"""
 
 
 @kernel
 def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
-    """Add one game to counts.
+    """Add the patterns of one game to counts.
 
     Args:
         moves: uint16[M], policy indices, Black first; the first pass ends the game.
         seen, nakade: as in :class:`Counts`.
-        responses, diamonds: int64, appended to; ``used``, int64[2], are their numbers of entries.
+        responses, diamonds: int64, overwritten after the entries in use.
+        used: int64[2], updated: number of entries in use of responses and of diamonds.
     """
     board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[META_STRIDE]
     for ply in range(len(moves)):
@@ -124,7 +130,7 @@ def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
 
 
 def count_games(games: Games, counts: Counts) -> Iterator[None]:
-    """Add a shard, games of one board size, to counts; yields after each game, for progress or early stopping."""
+    """Add a shard of games of one board size to counts; yields after each game, so that callers can show progress."""
     responses, diamonds = np.zeros((2, len(games.moves)), np.int64)
     used = np.zeros(2, np.int64)
     for replay, moves in _replays(games, range(len(games.size))):
@@ -135,13 +141,17 @@ def count_games(games: Games, counts: Counts) -> Iterator[None]:
 
 
 def _frequent(codes: np.ndarray, least: int, times: np.ndarray | None = None) -> np.ndarray:
-    """The codes with at least ``least`` occurrences, ascending; ``times`` = occurrences of each entry, None = 1."""
+    """int64: the distinct codes that occur at least ``least`` times, ascending.
+
+    Args:
+        times: number of occurrences of each entry of ``codes``; None = 1.
+    """
     unique, inverse = np.unique(codes, return_inverse=True)
     return unique[np.bincount(inverse, times, len(unique)) >= least].astype(np.int64)
 
 
 def choose_vocabulary(counts: Counts, is_tree: bool) -> Vocabulary:
-    """The patterns that are frequent enough in the games counted; diamonds for the tree policy only."""
+    """The patterns that occur often enough to have weights; diamonds for the tree policy only (``is_tree``)."""
     codes = np.flatnonzero(counts.seen)
     codes = codes[[is_sensible_code(code) for code in codes.tolist()]]
     seen = counts.seen[codes]
@@ -158,17 +168,17 @@ def choose_vocabulary(counts: Counts, is_tree: bool) -> Vocabulary:
 
 RATE = 0.25
 FIRST_SQUARE = 1.0
-"""Initial sum of squared gradients; limits the first steps to the rate"""
+"""Initial value of AdaGrad's sums of squared gradients, which limits the first steps to the learning rate"""
 NEGLIGIBLE = 1e-4
-"""Probability below which the gradient of a move is skipped"""
+"""A move that was not played has no part in the gradient if its probability is at most this"""
 STAGES = 6
 STAGE_MOVES = 50
-"""Moves in a stage of the game, for accuracy by stage; the last stage contains all later moves"""
+"""Number of moves in a stage of the game in :class:`PatternMetrics`; the last stage contains all later moves"""
 
 
 @kernel
 def _step(moves, i, gradient, theta, squares, rate):
-    """Update the weights of one move's features."""
+    """AdaGrad's step of the weights ``theta`` of the features of move ``i``, from the gradient of its logit."""
     for j in range(moves.n_features[i]):
         feature = moves.feature[i, j]
         squares[feature] += gradient * gradient
@@ -177,7 +187,7 @@ def _step(moves, i, gradient, theta, squares, rate):
 
 @kernel
 def _learn_game(replay, numbers, game, theta, squares, rate):
-    """Train on every move of a game."""
+    """Train the weights ``theta`` on every move of a game up to the first pass; arguments as of :func:`learn`."""
     moves, size = replay.moves, replay.board.meta[META_SIZE]
     for ply in range(len(game)):
         point, color = point_of(np.int64(game[ply]), size), BLACK + ply % 2
@@ -197,7 +207,13 @@ def _learn_game(replay, numbers, game, theta, squares, rate):
 
 @kernel
 def _evaluate_game(replay, numbers, game, first, theta, stride, metrics):
-    """Add every ``stride``-th position of all games to the metrics; ``first`` = positions before this game."""
+    """Add some positions of a game to the metrics: every ``stride``-th of all positions of the shard.
+
+    Args:
+        game: uint16[M]: moves as policy indices.
+        first: number of positions in the games before this one.
+        metrics: float64[4, STAGES], updated: fields of :class:`PatternMetrics`.
+    """
     moves, size = replay.moves, replay.board.meta[META_SIZE]
     for ply in range(len(game)):
         point, color = point_of(np.int64(game[ply]), size), BLACK + ply % 2
@@ -217,18 +233,20 @@ def _evaluate_game(replay, numbers, game, first, theta, stride, metrics):
 
 
 class PatternMetrics(NamedTuple):
-    """Move prediction of a pattern policy by stage of the game; each float64[STAGES], sums over positions."""
+    """Move prediction of a pattern policy: sums over positions, float64[STAGES] by stage of the game."""
 
     positions: np.ndarray
     hits: np.ndarray
-    """positions in which the move played has the highest probability"""
+    """number of positions in which the move played has the highest probability"""
     log_likelihood: np.ndarray
-    """sum over the positions of ``considered``"""
+    """sum of the log-probabilities of the moves played, over the ``considered`` positions"""
     considered: np.ndarray
-    """positions in which the move played is among the candidates"""
+    """number of positions in which the move played is among the candidates of the policy"""
 
     def as_dict(self) -> dict[str, float | int]:
-        """Metrics by name: ``top1`` as a fraction, overall and by stage, ``log_likelihood`` per position."""
+        """Metrics by name: ``positions``, ``top1`` and ``considered`` as fractions, ``top1`` also by stage, and
+        ``log_likelihood`` per considered position.
+        """
         result = {
             "positions": int(self.positions.sum()),
             "top1": float(self.hits.sum() / max(1.0, self.positions.sum())),
@@ -245,12 +263,14 @@ class PatternMetrics(NamedTuple):
 def learn(
     games: Games, order: np.ndarray, numbers: Numbers, theta: np.ndarray, squares: np.ndarray, rates: np.ndarray
 ) -> Iterator[None]:
-    """Train on games of one board size one by one; yields after each, for progress or early stopping.
+    """Train on games of one board size; yields after each game, so that callers can show progress or stop.
 
     Args:
-        order: games in the order of training.
-        theta, squares: float32 and float64[weights], changed in place.
-        rates: float64[len(order)].
+        order: indices of the games in the order of training.
+        numbers: indices of the features in ``theta``.
+        theta: float32[weights], changed in place: weights of the features.
+        squares: float64[weights], changed in place: AdaGrad's sums of squared gradients.
+        rates: float64[len(order)]: learning rate for each game.
     """
     for rate, (replay, moves) in zip(rates, _replays(games, order.tolist()), strict=True):
         _learn_game(replay, numbers, moves, theta, squares, rate)
@@ -258,11 +278,12 @@ def learn(
 
 
 def evaluate_patterns(games: Games, numbers: Numbers, theta: np.ndarray, positions: int = 0) -> PatternMetrics:
-    """Metrics on the moves of games of one board size.
+    """Measure how well a pattern policy predicts the moves of games of one board size.
 
     Args:
-        numbers: indices of the features in ``theta``, float32[weights].
-        positions: approximate number of positions, spread over all games; 0 = all.
+        numbers: indices of the features in ``theta``.
+        theta: float32[weights]: weights of the features.
+        positions: approximate number of positions to measure, spread over all games; 0 = all.
     """
     metrics = np.zeros((4, STAGES))
     stride = max(1, int(games.offsets[-1]) // positions) if positions else 1

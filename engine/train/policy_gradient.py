@@ -4,11 +4,11 @@ Only the learner's moves of each game count. The objective is the mean over game
 
     sum over the learner's moves of  (z - v) log p(move)
 
-with z = 1 for a game won by the learner, -1 lost, 0 drawn; p the probability of the move when it was drawn (over the
-playable moves, at the game's temperature, under the symmetry of the network's input); and v a baseline. Source: Silver
-et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods, "Reinforcement learning of
-policy networks"; Williams, "Simple statistical gradient-following algorithms for connectionist reinforcement learning",
-1992.
+with z = 1 if the learner won the game, -1 if it lost, 0 for a draw; p the probability with which the move was sampled
+(among the playable moves, at the game's temperature, under the symmetry of the network's input); and v a baseline.
+Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods,
+"Reinforcement learning of policy networks"; Williams, "Simple statistical gradient-following algorithms for
+connectionist reinforcement learning", 1992.
 """
 
 import copy
@@ -35,40 +35,41 @@ from engine.train.shards import Shards
 from engine.train.state import RunState, read_state, resuming, write_state
 
 CHUNK = 512
-"""Positions in a forward and backward pass, which bounds memory"""
+"""Maximum number of positions in one forward and backward pass, which bounds memory"""
 
 
 class Experience(NamedTuple):
-    """G finished games of a learner."""
+    """G finished games, M moves, in each of which the learner played one colour."""
 
     games: Games
-    """from the empty board, Black first"""
+    """games of one board size, from the empty board, Black first"""
     symmetries: np.ndarray
-    """uint8[M]: symmetry of the network's input before each move"""
+    """uint8[M]: symmetry of the network's input from which each move was sampled"""
     rules: np.ndarray
-    """int64[G, RULE_FIELDS]"""
+    """int64[G, RULE_FIELDS]: rules and komi of each game"""
     temperatures: np.ndarray
-    """float64[G]"""
+    """float64[G]: temperature at which the learner's moves were sampled in each game"""
     learner: np.ndarray
     """uint8[G]: the learner's colour"""
 
 
 class Moves(NamedTuple):
-    """The learner's B moves, game after game, without forced passes."""
+    """The learner's B moves in G games, game after game, without forced passes."""
 
     rows: np.ndarray
-    """int64[B]: the game"""
+    """int64[B]: index of the move's game"""
     plies: np.ndarray
-    """int64[B]: moves before it"""
+    """int64[B]: number of moves of the game before the move"""
     outcomes: np.ndarray
-    """float32[B]: 1 = won by the learner, -1 = lost, 0 = drawn"""
+    """float32[B]: result of the move's game, 1 = won by the learner, -1 = lost, 0 = drawn"""
 
 
 def learners_moves(experience: Experience, is_pass_last: bool) -> Moves:
-    """The moves chosen by the learner.
+    """The moves that the learner chose.
 
     Args:
-        is_pass_last: passes were forced (``sensible_moves`` of :class:`engine.selfplay.table.GameConfig`).
+        is_pass_last: the learner passed only for lack of a sensible move (``sensible_moves`` of
+            :class:`engine.selfplay.table.GameConfig`): passes were not chosen, and are left out.
     """
     games = experience.games
     lengths = np.diff(games.offsets)
@@ -84,17 +85,17 @@ def learners_moves(experience: Experience, is_pass_last: bool) -> Moves:
 
 @dataclass
 class Sums:
-    """Sums of statistics over moves."""
+    """Statistics of the learner's moves, as sums over moves: number, entropy, divergence."""
 
     moves: float = 0.0
     entropy: float = 0.0
     divergence: float = 0.0
     measured: float = 0.0
-    """number of moves in ``divergence``"""
+    """number of moves over which ``divergence`` is summed"""
 
 
 class PolicyGradient:
-    """Computes gradients for one network. Threads: one caller."""
+    """Computes REINFORCE's gradients for one policy network. Threads: one caller."""
 
     def __init__(
         self, model: Model, encoder: Encoder, is_pass_last: bool, entropy: float = 0.0,
@@ -105,8 +106,8 @@ class PolicyGradient:
         Args:
             is_pass_last: as in :func:`learners_moves`.
             entropy: coefficient of the entropy bonus.
-            baseline: a value network; None = baseline 0.
-            start: reference policy of the divergence; None = no divergence.
+            baseline: value network that gives the baseline v; None = 0.
+            start: policy from which to measure the network's divergence; None = do not measure it.
         """
         self._model, self._builder, self._is_pass_last = model, BatchBuilder(encoder), is_pass_last
         self._entropy, self._start = entropy, start
@@ -115,7 +116,11 @@ class PolicyGradient:
         self._baseline = baseline
 
     def advantages(self, experience: Experience, moves: Moves) -> np.ndarray:
-        """float32[B]: z - v of each move."""
+        """float32[B]: the advantage z - v of each move.
+
+        Raises:
+            ValueError: the baseline network has no value head.
+        """
         network = self._baseline
         if network is None:
             return moves.outcomes
@@ -129,10 +134,10 @@ class PolicyGradient:
         return (moves.outcomes - np.concatenate(values)).astype(np.float32)
 
     def backward(self, experience: Experience, games: int = 0) -> Sums:
-        """Add the gradient of minus the objective to the network's gradients; returns statistics.
+        """Add the gradient of minus the objective (see the module) to the network's gradients; returns statistics.
 
         Args:
-            games: number of games of all processes; 0 = those of ``experience``.
+            games: number of games of all processes together; 0 = the number in ``experience``.
         """
         moves, sums = learners_moves(experience, self._is_pass_last), Sums()
         advantages = self.advantages(experience, moves)
@@ -156,7 +161,11 @@ class PolicyGradient:
         return sums
 
     def _loss(self, shown: "_Shown", games: int, is_measured: bool) -> tuple[Tensor, tuple[float, float]]:
-        """Contributions of moves to the loss, to the sum of entropies and, if measured, to the divergence."""
+        """Contributions of moves to the loss, and to the sums of entropy and divergence (0 unless ``is_measured``).
+
+        Args:
+            games: number of games of all processes, by which the loss is divided.
+        """
         inputs = shown.planes, shown.globals, shown.mask, shown.temperatures
         logs = _log_probabilities(self.shards.model, *inputs)
         chosen = logs.gather(1, shown.played[:, None])[:, 0]
@@ -173,7 +182,9 @@ class PolicyGradient:
     def _inputs(
         self, builder: BatchBuilder, experience: Experience, moves: Moves, part: slice
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Planes, globals, playable moves (bool[B, N*N+1]) and moves played (int64[B]), under the symmetries."""
+        """Planes, globals, playable moves (bool[B, N*N+1]) and move played (int64[B]) of each of the learner's moves in
+        ``part``, under the symmetry of its sampling.
+        """
         games, rows, plies = experience.games, moves.rows[part], moves.plies[part]
         size, at = int(games.size[0]), games.offsets[rows] + plies
         shown = experience.symmetries[at].astype(np.int64)
@@ -186,15 +197,15 @@ class PolicyGradient:
 
 
 class _Shown(NamedTuple):
-    """Network input and targets of B moves, on the network's device."""
+    """Network input and targets of B of the learner's moves, on the network's device."""
 
     planes: Tensor
     globals: Tensor
     mask: Tensor
-    """bool[B, N*N+1]: playable moves"""
+    """bool[B, N*N+1]: playable moves, under the symmetry of the input"""
     temperatures: Tensor
     played: Tensor
-    """int64[B]: under the symmetry"""
+    """int64[B]: policy index of the move played, under the symmetry of the input"""
     advantages: Tensor
 
     def part(self, rows: slice) -> "_Shown":
@@ -203,7 +214,12 @@ class _Shown(NamedTuple):
 
 
 def _log_probabilities(model: Any, planes: Tensor, globals_: Tensor, mask: Tensor, temperatures: Tensor) -> Tensor:
-    """Log-probabilities of drawing each move, [B, N*N+1]; minus infinity for moves that are not playable."""
+    """Log-probability of sampling each move, [B, N*N+1]; minus infinity for moves that are not playable.
+
+    Args:
+        mask: bool[B, N*N+1]: playable moves.
+        temperatures: float32[B, 1].
+    """
     with autocast(planes.device):
         logits = model(planes, globals_).policy
     logits = with_pass(logits.float()).masked_fill(~mask, -torch.inf)
@@ -211,12 +227,12 @@ def _log_probabilities(model: Any, planes: Tensor, globals_: Tensor, mask: Tenso
 
 
 def _chunks(count: int) -> list[slice]:
-    """Slices of at most ``CHUNK`` of a number of moves."""
+    """Consecutive slices of ``count`` moves, of at most ``CHUNK`` moves each."""
     return [slice(begin, min(begin + CHUNK, count)) for begin in range(0, count, CHUNK)]
 
 
 OPTIMIZER = "sgd"
-"""Name of the optimizer in states: SGD without momentum, as published"""
+"""Name of the optimizer in saved states: SGD, here without momentum, as in AlphaGo"""
 
 
 class Learning(NamedTuple):
@@ -229,11 +245,11 @@ class Learning(NamedTuple):
     entropy: float
     """coefficient of the entropy bonus"""
     clip: float
-    """largest gradient norm; 0 = no clipping"""
+    """norm to which larger gradients are clipped; 0 = no clipping"""
 
 
 class PolicyLearner:
-    """Trains one network, in one process or data-parallel in several. Threads: one caller."""
+    """Trains one policy network by REINFORCE, in one process or data-parallel in several. Threads: one caller."""
 
     def __init__(
         self, model: Model, spec: NetworkSpec, device: torch.device, how: Learning, baseline: Network | None,
@@ -242,8 +258,8 @@ class PolicyLearner:
         """Prepare training.
 
         Args:
-            model: with a policy head; modified in place. Its initial weights are the reference of the divergence.
-            baseline: value network of the baseline; None = baseline 0.
+            model: with a policy head; modified in place. The divergence is measured from its initial weights.
+            baseline: value network that gives the baseline v; None = 0.
             ranks: the processes that train together.
         """
         self.model, self.spec, self.device, self.step = model.to(device), spec, device, 0
@@ -258,7 +274,7 @@ class PolicyLearner:
         self.shards = self._gradient.shards
 
     def learn(self, experience: Experience) -> dict[str, float]:
-        """One update from finished games, of which each process has its own; returns metrics by name.
+        """Update the weights once from finished games, other games in each process; returns metrics by name.
 
         Raises:
             ValueError: training diverged: the gradient is NaN or infinite; the weights are not changed.
@@ -287,7 +303,11 @@ class PolicyLearner:
         return TorchNetwork(self.model, replace(self.spec, name=name), self.device)
 
     def save_network(self, path: Path, record: dict[str, Any]) -> None:
-        """Write the network file."""
+        """Write the current network to a file, ready to play.
+
+        Args:
+            record: metadata of its training in the file; the step is added.
+        """
         save_network(path, self.model, self.spec, record | {"step": self.step})
 
     def save(self, path: Path) -> None:
@@ -302,7 +322,7 @@ class PolicyLearner:
         """Resume from a file of :meth:`save`.
 
         Raises:
-            ValueError: not such a file, or of another network; one line.
+            ValueError: the file is no such state, or of another network; one line.
         """
         with resuming(path):
             state = read_state(path, self.model, self.device)

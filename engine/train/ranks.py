@@ -1,8 +1,9 @@
 """Data-parallel training by processes of torchrun: the rank of this process, and collective operations.
 
-Each process sees its own part of every batch, and DistributedDataParallel averages their gradients, so N processes
-with batch B take the steps of one with batch N * B; only batch normalisation (AlphaGo Zero's network) uses the
-statistics of each part separately. Without torchrun there is one process and collective operations do nothing.
+Each process sees its own part of every batch, and DistributedDataParallel averages the gradients, so N processes
+with batch B take the same steps as one process with batch N * B; only batch normalisation (AlphaGo Zero's network)
+uses the statistics of each part separately. Without torchrun there is one process, and collective operations do
+nothing.
 """
 
 import os
@@ -18,7 +19,7 @@ from engine.config.declaration import core_count
 
 @dataclass(frozen=True)
 class Ranks:
-    """The rank of this process among those that train together."""
+    """The rank of this process among all that train together, and their collective operations."""
 
     rank: int = 0
     count: int = 1
@@ -35,7 +36,7 @@ class Ranks:
         return model if self.count == 1 else nn.parallel.DistributedDataParallel(model)
 
     def most(self, number: int, device: torch.device) -> int:
-        """The maximum over all processes; all must call, so it is also a barrier."""
+        """The maximum of ``number`` over all processes; all processes must call this, so it is also a barrier."""
         if self.count == 1:
             return number
         held = torch.tensor(float(number), device=device)
@@ -43,7 +44,7 @@ class Ranks:
         return int(held.item())
 
     def of_first(self, number: int, device: torch.device) -> int:
-        """The number of the first process; all must call."""
+        """The ``number`` that the first process gives; all processes must call this."""
         if self.count == 1:
             return number
         held = torch.tensor(number, device=device)
@@ -51,7 +52,7 @@ class Ranks:
         return int(held.item())
 
     def add(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors of one dtype and device by their sums over all processes; all must call."""
+        """Replace tensors of one dtype and device by their sums over all processes; all processes must call this."""
         if self.count == 1:
             return
         flat = torch.cat([one.reshape(-1) for one in tensors])
@@ -60,7 +61,7 @@ class Ranks:
             one.copy_(summed.view_as(one))
 
     def total(self, numbers: Sequence[float], device: torch.device) -> list[float]:
-        """Numbers, each summed over all processes; all must call."""
+        """Each of ``numbers`` summed over all processes; all processes must call this."""
         if self.count == 1:
             # MPS has no float64.
             return list(map(float, numbers))
@@ -69,10 +70,11 @@ class Ranks:
         return list(map(float, held.tolist()))
 
     def by_first(self, write: Callable[[], None], device: torch.device, message: str) -> None:
-        """Let the first process write files; all must call, and the others wait for it.
+        """Let the first process write files; all processes must call this, and all others wait for the first.
 
         Args:
-            message: of the error in the other processes.
+            write: writes the files; called in the first process.
+            message: message of the ValueError that all other processes raise if the first fails.
         Raises:
             ValueError, OSError: the first process failed; raised in all processes.
         """
@@ -90,13 +92,13 @@ class Ranks:
         return np.array_split(numbers, self.count)[self.rank]
 
     def leave(self, has_failed: bool = False) -> None:
-        """Leave the process group; a failed process does not wait for the others, which then fail too."""
+        """Leave the process group; after a failure return at once, and let the other processes fail too."""
         if self.count > 1 and not has_failed:
             distributed.destroy_process_group()
 
 
 def own_cores() -> int:
-    """CPU cores for this process, if several train on one machine."""
+    """Number of CPU cores for this process: an equal share if several processes train on this machine."""
     return max(1, core_count() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
@@ -104,7 +106,7 @@ def find_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
     """Rank and device of this process from torchrun's environment; does not join the process group.
 
     Raises:
-        ValueError: fewer GPUs than processes on this machine, or environment variables are missing.
+        ValueError: this machine has fewer GPUs than processes, or environment variables are missing.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return Ranks(), device
@@ -121,10 +123,10 @@ def find_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
 
 
 def join_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
-    """:func:`find_ranks`, and join the process group.
+    """Do :func:`find_ranks`, and join the process group.
 
     Raises:
-        ValueError: as :func:`find_ranks`.
+        ValueError: as for :func:`find_ranks`.
     """
     ranks, device = find_ranks(device)
     if ranks.count > 1:

@@ -1,10 +1,10 @@
 """Data parallelism on the CPU: threads of this process compute the gradients of a batch's shards.
 
-Each thread uses a single thread of torch. Torch's own threads synchronise in every layer and spin meanwhile: next to
-any other computation a step took ten times the CPU time. Our Winograd convolutions, which CPUs without bfloat16 use in
-training (:mod:`engine.nets.compute.winograd_learning`), are single-threaded anyway. Losses are sums over a batch, so
-the sum of the shards' gradients is that of the batch; batch normalisation would use statistics of a shard, so networks
-with it have one shard.
+Each of these threads uses a single thread of torch. Torch's own threads synchronise in every layer and spin while they
+wait: next to any other computation a step took ten times the CPU time. Our Winograd convolutions, which CPUs without
+bfloat16 use in training (:mod:`engine.nets.compute.winograd_learning`), are single-threaded anyway. Losses are sums
+over a batch, so the sum of the shards' gradients is the batch's gradient; batch normalisation would use statistics of a
+shard, so a batch of a network that has it is a single shard.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,18 +20,18 @@ from engine.nets.compute.winograd_learning import learns_by_winograd, one_torch_
 
 R = TypeVar("R")
 FEW = 4
-"""Number of torch's threads up to which one thread with Winograd convolutions is faster, for an undivided batch"""
+"""For a batch in one shard, one thread with Winograd convolutions is faster than torch with at most so many threads"""
 
 
 class Shards:
-    """Computes a network's gradients on its device. Threads: one caller."""
+    """Computes a network's gradients on its device, on a CPU by shards of the batch in threads. Threads: one caller."""
 
     def __init__(self, model: nn.Module, device: torch.device, is_shared: bool = False) -> None:
-        """Choose the fastest method for the network and device with at most torch's number of threads.
+        """Choose the fastest method for the network and device, with at most torch's number of threads.
 
         Args:
-            model: on the device.
-            is_shared: several processes average their gradients in the backward pass, which needs an undivided batch.
+            model: the network, already on ``device``.
+            is_shared: several processes average gradients in the backward pass; the batch is then one shard.
         """
         self._device, self._parameters = device, list(model.parameters())
         threads, is_whole = torch.get_num_threads(), is_shared or _has_statistics(model)
@@ -45,12 +45,12 @@ class Shards:
 
     @property
     def memory_format(self) -> torch.memory_format:
-        """Memory format of weights and planes."""
+        """Torch memory format in which weights and planes must be."""
         return torch.channels_last if self.by_winograd else training_format(self._device)
 
     @property
     def description(self) -> str:
-        """The method in words, for the log of a run."""
+        """The chosen method of training in words, for the log of a run."""
         bits = "bfloat16" if learns_in_bfloat16(self._device) else "float32"
         if self._device.type != "cpu":
             return f"training in {bits} on {self._device}"
@@ -66,12 +66,13 @@ class Shards:
         return [slice(start, end) for start, end in pairwise(edges)]
 
     def backward(self, losses: Sequence[Callable[[], tuple[Tensor, R]]]) -> list[R]:
-        """Add the gradient of the sum of the shards' losses to the parameters' gradients, always in this order.
+        """Add the gradients of the shards' losses to the parameters' gradients, in the order of the shards.
 
         Args:
-            losses: of the shards; each is called once, in any thread, and returns its loss and a further result.
+            losses: for each shard, a function that returns its loss and any further result; called once, in any
+                thread.
         Returns:
-            the further results, in order.
+            the further results, in the order of ``losses``.
         """
         if self._pool is None or len(losses) == 1:
             return [self._here(one) for one in losses]
@@ -83,18 +84,18 @@ class Shards:
         return [result for _, result in found]
 
     def _here(self, loss: Callable[[], tuple[Tensor, R]]) -> R:
-        """The backward pass of a loss in the calling thread; returns the further result."""
+        """Run a loss and its backward pass in the calling thread; returns the loss's further result."""
         with one_torch_thread(self.is_apart):
             total, result = loss()
             total.backward()
         return result
 
     def _gradients(self, loss: Callable[[], tuple[Tensor, R]]) -> tuple[Sequence[Tensor | None], R]:
-        """The gradients of a loss (None = the loss does not depend on the parameter) and the further result."""
+        """A loss's gradient by each parameter (None = no dependence on the parameter), and its further result."""
         total, result = loss()
         return torch.autograd.grad(total, self._parameters, allow_unused=True), result
 
 
 def _has_statistics(model: nn.Module) -> bool:
-    """Whether a network keeps statistics of its batches, as batch normalisation does."""
+    """Whether a network has buffers, which hold statistics of batches in batch normalisation."""
     return any(True for _ in model.buffers())

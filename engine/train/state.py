@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run on disk, written atomically and checked completely before use."""
+"""Checkpoints: the state of a training run on disk, written atomically and checked completely before use."""
 
 import json
 import math
@@ -17,37 +17,37 @@ from engine.nets.network import Model
 from engine.train.muon import is_inner
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum_buffer")
-"""Names of all optimizers' state of a parameter; see :func:`moments_of`"""
+"""Names of the tensors that any of the optimizers keeps for a parameter; see :func:`moments_of`"""
 SAVE_S = 20.0
-"""Most seconds between saves of a run, which bound the work that a crash loses"""
+"""Seconds after which a run saves its state again, which bounds the work that a crash loses"""
 
 
 @dataclass
 class RunState:
-    """A run after some steps. Tensors are keyed by the names of the model's state."""
+    """State of a training run after ``step`` steps. Tensors have the names of the model's ``state_dict``."""
 
     step: int
     metrics: dict[str, float] = field(default_factory=dict)
-    """of the latest validation"""
+    """metrics by name of the latest validation"""
     best: float = -math.inf
-    """best value of the metric for early stopping, larger being better; -inf before the first validation"""
+    """best value so far of the metric for early stopping, negated if less is better; -inf = no validation yet"""
     worse: int = 0
-    """validations since the best one"""
+    """number of validations since the one with the best value"""
     options: dict[str, Any] = field(default_factory=dict)
     """options at the time of saving; states of older versions have fewer"""
     model: dict[str, Tensor] = field(default_factory=dict)
     average: dict[str, Tensor] = field(default_factory=dict)
-    """empty in runs without averaged weights"""
+    """averaged weights; empty in runs that keep none"""
     moments: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    """by parameter; empty before the first step"""
+    """by parameter, the tensors of the optimizer by name; empty before the first step"""
 
 
 @contextmanager
 def resuming(path: Path) -> Iterator[None]:
-    """Add the file's name to a ValueError of the block.
+    """Context manager that adds the path of a run's state to a ValueError raised in its block.
 
     Raises:
-        ValueError: the block raised one; one line.
+        ValueError: the block raised a ValueError; one line.
     """
     try:
         yield
@@ -56,13 +56,13 @@ def resuming(path: Path) -> Iterator[None]:
 
 
 def moments_of(optimizer: str, value: Tensor) -> set[str]:
-    """Names of the state that an optimizer, named as in its option, has for a parameter."""
+    """Names of the tensors that an optimizer (named as in the option) keeps for the parameter ``value``."""
     has_squares = optimizer == "adamw" or (optimizer == "muon" and not is_inner(value))
     return {"step", "exp_avg", "exp_avg_sq"} if has_squares else {"momentum_buffer"}
 
 
 def write_state(path: Path, state: RunState, model: Model, optimizer: str) -> None:
-    """Write a state atomically.
+    """Write a state to a file atomically.
 
     Raises:
         OSError: the file cannot be written.
@@ -78,10 +78,10 @@ def write_state(path: Path, state: RunState, model: Model, optimizer: str) -> No
 
 
 def read_state(path: Path, model: Model, device: torch.device) -> RunState:
-    """Read a state for a model; tensors are on the device, except the optimizer's step counts.
+    """Read the state of a run of ``model``; its tensors are on the device, except the optimizer's step counts.
 
     Raises:
-        ValueError: damaged, of another network, or not a state; one line.
+        ValueError: the file is damaged, of a network of another shape, or not a state; one line.
         OSError: the file cannot be read.
     """
     try:
@@ -108,7 +108,11 @@ def read_state(path: Path, model: Model, device: torch.device) -> RunState:
 
 
 def _like(found: Tensor | None, expected: Tensor, name: str) -> Tensor:
-    """A tensor of a state, checked against the shape and dtype of the model's."""
+    """Check that a tensor of a state is finite and has the shape and dtype of ``expected``; returns the tensor.
+
+    Raises:
+        ValueError: the tensor ``name`` is missing (None), or does not fit.
+    """
     if found is None:
         raise ValueError(f"damaged: {name} is missing")
     if found.shape != expected.shape or found.dtype != expected.dtype or not found.isfinite().all():
@@ -118,7 +122,11 @@ def _like(found: Tensor | None, expected: Tensor, name: str) -> Tensor:
 
 
 def _facts(text: str, model: Model) -> RunState:
-    """A state without its tensors, from the file's header."""
+    """Read a state without its tensors from the JSON in the file's header.
+
+    Raises:
+        ValueError: the header is damaged, or of a network of another shape than ``model``.
+    """
     try:
         facts = json.loads(text)
         shape, best = facts["shape"], facts.get("best")
@@ -135,4 +143,4 @@ def _facts(text: str, model: Model) -> RunState:
         # Shapes of older versions lack fields that have a default.
         if type(model.shape).read(shape) == model.shape:
             return state
-    raise ValueError(f"a network of shape {str(shape)[:200]}")
+    raise ValueError(f"it is of a network of shape {str(shape)[:200]}")

@@ -1,9 +1,9 @@
 """Online distillation: a teacher network labels positions of recorded games during training.
 
 The teacher sees each position under the same symmetry as the student, so its outputs need no inverse symmetry. It may
-have any architecture and encoder. Its heads replace targets of a :class:`engine.train.batches.TrainingBatch`: the
-policy; the value and its mask; score and ownership, if it has both, and their mask. The opponent's reply, and targets
-whose head it lacks, stay those of the game.
+have any architecture and encoder. Its outputs replace targets of a :class:`engine.train.batches.TrainingBatch`: the
+policy; the value and its weight; score and ownership, if it has both heads, and their weight. The opponent's reply,
+and targets for which the teacher lacks a head, are still those of the game.
 """
 
 import numpy as np
@@ -16,25 +16,25 @@ from engine.train.batches import BatchBuilder
 
 MAX_BATCH = 256
 KEPT = frozenset({"reply"})
-"""Targets that stay the game's even if the teacher has all heads, since they do not contradict its value"""
+"""Targets that are taken from the game even if the teacher has all heads, since they do not contradict its value"""
 
 
 class Teacher:
-    """A network whose outputs are targets, through an inference server of its own."""
+    """A network whose outputs are training targets, evaluated by its own inference server."""
 
     def __init__(self, network: Network, threads: int = 0, at_once: int = 0):
-        """Start the server.
+        """Start the inference server.
 
         Args:
             threads: evaluator threads on the CPU; 0 = one a core.
-            at_once: most positions of one call of :meth:`targets`, which the server evaluates as one batch.
+            at_once: maximum number of positions in a call of :meth:`targets`, which the server evaluates as one batch.
         """
         self.spec = network.spec
         self.server = InferenceServer(network, threads=threads, max_batch=max(MAX_BATCH, at_once))
         self._builder = BatchBuilder(ENCODERS[self.spec.encoder])
 
     def close(self) -> None:
-        """Stop the server."""
+        """Stop the inference server."""
         self.server.close()
 
     def plays(self, size: int) -> bool:
@@ -49,7 +49,8 @@ class Teacher:
         Args:
             rows, plies, rules, symmetries: as for :meth:`engine.train.batches.BatchBuilder.encode`.
         Returns:
-            the fields whose heads the network has; the policy contains probabilities of the legal moves.
+            the targets for which the network has heads, with their weights; in the policy only legal moves have
+            probability.
         Raises:
             RuntimeError: the network failed.
         Threads: any.

@@ -1,4 +1,4 @@
-"""The training loop of all networks; a run can be interrupted and resumed at any step.
+"""The training loop for all architectures; a run can be interrupted and resumed at any step.
 
 A run has one folder: ``state.safetensors`` (weights, averaged weights, optimizer and step, to resume from),
 ``network.safetensors`` (the averaged weights, ready to play), ``best.safetensors`` (the same at the best validation),
@@ -30,61 +30,63 @@ from engine.train.learner import Learner
 from engine.train.state import SAVE_S, read_state, resuming, write_state
 
 AGREE_EVERY, AGREE_S = 20, 4.0
-"""Most steps, and about the most seconds, between synchronisations of several processes (:meth:`Trainer._agree`); a
-single process checks its loss every ``AGREE_EVERY`` steps, everything else after each step."""
+"""Maximum number of steps, and approximately the maximum number of seconds, between synchronisations of several
+processes (:meth:`Trainer._agree`). A single process checks its loss every ``AGREE_EVERY`` steps, and whether to stop or
+save after each step."""
 SAVE, STOP, LOST = 1, 2, 3
-"""Signals between processes: time to save, a request to stop, a loss that is NaN; the largest takes effect"""
+"""Signals between processes: time to save, a request to stop, a loss that is NaN or infinite; the largest wins"""
 FREE = frozenset({"minutes", "patience", "validate_every", "save_every", "workers"})
-"""Options that may change when a run resumes, since they do not affect what a step does. The number of steps is free
-only if the schedule does not depend on it."""
+"""Options that may change without a message when a run resumes, since they do not affect what a step does. So may the
+number of steps if the schedule is one of ``STEADY``."""
 DATA = {
     "games": "games", "labels": "labels", "boards": "shares of boards", "teacher": "teacher",
     "shown": "rules and komi for the teacher", "processes": "number of processes",
     "validation": "held-out games", "label_validation": "held-out labels",
 }  # fmt: skip
-"""Entries of a network file's record about the data of its training, and their names in messages"""
+"""Entries about the training data in the record of a network file, and their names in messages"""
 STEADY = ("constant", "halving")
-"""Schedules that do not depend on the number of steps"""
+"""Learning rate schedules that do not depend on the number of steps of the run"""
 
 
 class Goal(NamedTuple):
-    """The metric for early stopping."""
+    """The validation metric by which the best network is chosen and early stopping decided."""
 
     metric: str
     sign: int
-    """1 = more is better, -1 = less is"""
+    """1 = larger values are better, -1 = smaller values"""
 
 
 Validate = Callable[[Model], dict[str, float]]
-"""Metrics of a network by name"""
+"""Computes validation metrics of a network, by name"""
 
 
 class Measure(NamedTuple):
-    """Validation of a network in training."""
+    """How to validate a network in training."""
 
     validate: Validate
-    """called with the averaged network"""
+    """computes the metrics of the averaged network"""
     goal: Goal
-    """the metric for ``patience``"""
+    """the metric by which the best network is chosen and ``patience`` counted"""
 
 
 class Observer:
-    """Receives the progress of a run, in its first process only; this class ignores it."""
+    """Base class of a run's observers; its methods do nothing. The first process calls them with the run's progress."""
 
     def at_step(self, step: int, losses: str) -> None:
-        """Called after ``step`` steps; ``losses`` are the latest mean losses in words."""
+        """Called at the start and after steps, with the number of steps done and the latest mean losses in words."""
 
     def say(self, line: str) -> None:
         """Called with a line for the log."""
 
 
 def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The options other than :data:`FREE` that changed since a run was saved, each as "--name new (was old)".
+    """The options that changed since a run was saved, each as "--name new (was old)", except those of :data:`FREE`.
 
-    Options that only one side has are not compared: older runs recorded fewer.
-
+    Args:
+        begun: options saved by the run; older runs saved fewer.
+        now: options with which the run resumes; those missing on one side are not compared.
     Raises:
-        ValueError: the optimizer, whose state is resumed, or the loss differs; one line.
+        ValueError: the optimizer or the loss changed, with which a run cannot resume; one line.
     """
     changed = []
     for name in now:
@@ -101,7 +103,7 @@ def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
 
 
 class Trainer(Learner):
-    """Trains one network in one run folder."""
+    """Trains one network, with validation, checkpoints and curves in a run folder."""
 
     def __init__(
         self, model: Model, spec: NetworkSpec, data: Mixture, measure: Measure, options: TrainOptions, folder: Path,
@@ -112,7 +114,7 @@ class Trainer(Learner):
         Args:
             model: of a registered architecture.
             data: its ``ranks`` are the processes that train together.
-            record: metadata of the training in network files (data, licence); step and metrics are added.
+            record: metadata of the training for network files (data, licence); step, options and metrics are added.
         Raises:
             ValueError: the folder's state cannot be read, belongs to another network, optimizer or loss, or differs
                 between processes.
@@ -143,7 +145,7 @@ class Trainer(Learner):
     def run(self, observer: Observer | None = None) -> dict[str, float]:
         """Train until the last step, Ctrl-C, or the limit of patience or time; returns the latest validation metrics.
 
-        The state is saved in all these cases. When a run resumes, the observer gets the changed options and data.
+        The state is saved in all these cases. If options or data changed since the last save, the observer gets a line.
 
         Raises:
             ValueError: the loss is NaN or infinite, or another process has failed; raised in all processes.
@@ -160,7 +162,7 @@ class Trainer(Learner):
             ) from error
 
     def _run(self, observer: Observer) -> dict[str, float]:
-        """:meth:`run` without the translation of errors."""
+        """Do :meth:`run`, but let a RuntimeError pass."""
         stream = self.data.stream(self.step, self.tensors)
         began, waited, first_step = time.perf_counter(), 0.0, self.step
         saved, looked, look_at = began, began, self.step + 1
@@ -207,10 +209,14 @@ class Trainer(Learner):
         return self.metrics
 
     def _agree(self, parts: Mapping[str, torch.Tensor], is_over: bool, is_long: bool) -> int:
-        """The next common action of all processes: ``SAVE``, ``STOP``, or 0 = none.
+        """Agree with all processes on the next action: ``SAVE``, ``STOP``, or 0 = none.
 
+        Args:
+            parts: the latest losses of this process, by name.
+            is_over: this process asks to stop.
+            is_long: this process asks to save, since the last save was long ago.
         Raises:
-            ValueError: the loss of one of them is NaN or infinite.
+            ValueError: a loss of any process is NaN or infinite.
         """
         looks_at_loss = self.ranks.count > 1 or self.step % AGREE_EVERY == 0
         lost = looks_at_loss and not all(part.isfinite() for part in parts.values())
@@ -220,10 +226,10 @@ class Trainer(Learner):
         return agreed
 
     def _steps_to_look(self, seconds: float) -> int:
-        """Steps to the next synchronisation, the same in all processes.
+        """Number of steps to the next synchronisation, equal in all processes.
 
         Args:
-            seconds: since the last synchronisation, in this process.
+            seconds: time since the last synchronisation, in this process.
         """
         if self.ranks.count == 1:
             return 1
@@ -232,11 +238,11 @@ class Trainer(Learner):
         return self._looked_after
 
     def _is_impatient(self) -> bool:
-        """Whether ``patience`` validations passed without improvement; only the first process knows."""
+        """Whether ``patience`` validations passed without improvement; only the first process counts these."""
         return 0 < self.options.patience <= self.worse
 
     def _validate(self, observer: Observer) -> None:
-        """Validate the averaged network, in the first process; the others continue until they wait for it."""
+        """Validate the averaged network in the first process; all others continue to the next synchronisation."""
         if not self.curves:
             return
         self.metrics = self.validate(self.averaged())
@@ -249,40 +255,40 @@ class Trainer(Learner):
         observer.say(f"step {self.step}: " + ", ".join(f"{name} {value:.4f}" for name, value in shown.items()))
 
     def _diverged(self) -> ValueError:
-        """The error of a diverged run."""
+        """The error to raise if losses or weights are NaN or infinite."""
         return ValueError(
             f"training diverged: weights are NaN or infinite at step {self.step}; {self.folder} keeps the last state"
         )
 
     def save(self) -> None:
-        """Write state and network, each atomically; all processes must call.
+        """Write state and network, each atomically; all processes must call this.
 
         Raises:
-            ValueError: the weights are NaN or infinite, or the first process could not write.
-            OSError: the first process could not write; raised there.
+            ValueError: the weights are NaN or infinite, or (in all but the first process) the first could not write.
+            OSError: the disk is full or fails; raised in the first process.
         """
         if self.ranks.most(not all(value.isfinite().all() for value in self.average.values()), self.device):
             raise self._diverged()
         self.ranks.by_first(self._write, self.device, f"{self.folder}: the first process could not save the run")
 
     def _write(self) -> None:
-        """:meth:`save` in the first process."""
+        """Write state and network; called by :meth:`save` in the first process."""
         facts = {"metrics": self.metrics, "best": self.best, "worse": self.worse, "options": self._decided_options()}
         state = self.state(**facts)
         write_state(self._state_path, state, self.model, self.options.optimizer)
         self._write_network("network.safetensors")
 
     def _write_network(self, name: str) -> None:
-        """Write the averaged network, ready to play."""
+        """Write the averaged network, ready to play, to file ``name`` of the run folder."""
         record = self.record | {"step": self.step, "options": asdict(self.options), "figures": self.metrics}
         save_network(self.folder / name, self.averaged(), self.spec, record)
 
     def _decided_options(self) -> dict[str, Any]:
-        """The options by name, defaults that depend on the optimizer resolved."""
+        """The options by name, with the values of defaults that depend on the optimizer."""
         return asdict(resolve(self.options, self.options.optimizer))
 
     def _load(self) -> None:
-        """Resume from the folder's state."""
+        """Resume from the folder's state, and note which options and data differ from those before."""
         with resuming(self._state_path):
             state = read_state(self._state_path, self.model, self.device)
             # Without a readable network file only this comparison is skipped.

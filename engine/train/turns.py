@@ -1,4 +1,4 @@
-"""Training of ``keima zero``: a few hundred steps on one window, then a network for self-play, then the next window.
+"""Training in ``keima zero``: a few hundred steps on one window of rows, then a network for self-play, and so on.
 
 FOLDER/state.safetensors   weights, averaged weights, optimizer and step, to resume from
 
@@ -35,20 +35,20 @@ from engine.train.state import SAVE_S, read_state, resuming, write_state
 
 STATE = "state.safetensors"
 NEW = "keima-resnet"
-"""Architecture of new networks"""
+"""Name of the architecture of networks that start from random weights"""
 SINCE = "since"
-"""Key of a state: the step from which its losses are summed"""
+"""Entry of a state's metrics: the step from which the other entries sum the losses"""
 LOOK_EVERY = 10
-"""Steps between reports of the losses; reading them synchronises with the GPU"""
+"""Number of steps between reports of the losses, since reading a loss waits for the GPU"""
 
 
 def window_rows(rows: int, scale: int, exponent: float, slope: float) -> int:
-    """Size of the window when there are ``rows`` rows in all: all rows up to a scale, then a power law.
+    """Number of rows in the window when a run has ``rows`` (N) rows: all of them up to c, then a power law.
 
     Args:
-        scale: c: number of rows up to which the window contains all.
-        exponent: alpha, of the power law.
-        slope: beta: growth of the window per new row at the scale.
+        scale: c: number of rows up to which the window contains all rows.
+        exponent: alpha: exponent of the power law.
+        slope: beta: growth of the window for each new row, at N = c.
     Source: c * (1 + beta * ((N / c) ** alpha - 1) / alpha), Wu 2019, appendix C.
     """
     if rows <= scale:
@@ -57,10 +57,10 @@ def window_rows(rows: int, scale: int, exponent: float, slope: float) -> int:
 
 
 def newest(counts: list[int], wanted: int) -> int:
-    """The number of newest shards that contain ``wanted`` rows together; all of them if there are too few rows.
+    """The smallest number of newest shards with at least ``wanted`` rows in total; all shards if there are fewer rows.
 
     Args:
-        counts: rows of each shard, oldest first.
+        counts: number of rows of each shard, oldest shard first.
     """
     total = 0
     for k, count in enumerate(reversed(counts)):
@@ -71,10 +71,10 @@ def newest(counts: list[int], wanted: int) -> int:
 
 
 class WindowBatches:
-    """Batches of one window: rows drawn in proportion to their weights, under random symmetries."""
+    """Training batches from one window: rows drawn in proportion to their weights, under random symmetries."""
 
     def __init__(self, encoder: Encoder, rows: SearchRows, batch: int, seed: int) -> None:
-        """Prepare drawing from ``rows``.
+        """Prepare drawing batches of ``batch`` positions from ``rows``.
 
         Raises:
             ValueError: the sum of all weights is 0.
@@ -94,12 +94,13 @@ class WindowBatches:
 
 
 def first_network(shape: dict[str, int], size: int, start: Path | None, seed: int) -> tuple[Model, NetworkSpec]:
-    """The initial network of a run: random weights, or a file.
+    """The initial network of a run, from a file or with random weights.
 
     Args:
-        shape: of a new network: blocks, channels and so on.
-        size: board size.
-        start: network file with policy and value; None = random weights.
+        shape: blocks, channels and so on of a network with random weights.
+        size: board size of the run.
+        start: file of a network with policy and value; None = random weights.
+        seed: random seed of the weights.
     Raises:
         ValueError: the file cannot be used, or its network does not play this board size; one line.
     """
@@ -117,10 +118,11 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
 
 
 class TurnLearner(Learner):
-    """Trains a network window after window, under one set of rules. Threads: one caller.
+    """Trains the network of ``keima zero`` on one window after another, under one set of rules. Threads: one caller.
 
-    If the initial network ignores the rules' input features, as one with random weights does, its files fold these
-    features, which are constant in training, into a bias: values for other rules would be out of distribution.
+    If the initial network ignores the input features of the rules, as one with random weights does, these features,
+    constant in training, are folded into a bias in the files written: under other rules the network would otherwise get
+    inputs on which it was never trained.
     """
 
     def __init__(
@@ -130,7 +132,7 @@ class TurnLearner(Learner):
 
         Args:
             model: the initial network of the run.
-            rules: of all games.
+            rules: the rules of all games of the run.
         Raises:
             ValueError: the state cannot be read, or is of another network or optimizer; one line.
         """
@@ -155,13 +157,13 @@ class TurnLearner(Learner):
         """Train to the last step, or until stopped; the state is saved in either case.
 
         Args:
-            steps: first and last step; an earlier process may have done some of them.
+            steps: first and last step of the window; an earlier process may have done some of these steps.
             rate: learning rate, after the warm-up.
-            report: called with the step and the latest losses by name.
+            report: called every ``LOOK_EVERY`` steps with the step and the latest losses by name.
         Returns:
-            the mean losses of all these steps by name.
+            by name, the mean losses of the window's steps so far.
         Raises:
-            ValueError: training diverged: the weights are NaN or infinite; the file keeps the last state.
+            ValueError: training diverged: the weights are NaN or infinite; the file keeps the last good state.
             OSError: the disk is full or fails.
         """
         self.options = replace(self.options, rate=rate)
@@ -188,20 +190,20 @@ class TurnLearner(Learner):
         return {name: total / (self.step - self._since) for name, total in self._sums.items()}
 
     def _add(self, sums: dict[str, torch.Tensor]) -> None:
-        """Add losses to the sums of the window, and clear ``sums``."""
+        """Add sums of losses (by name, on the device) to those of the window, and clear ``sums``."""
         self._sums |= {name: self._sums.get(name, 0.0) + float(total) for name, total in sums.items()}
         sums.clear()
 
     def save(self) -> None:
-        """Write the state atomically.
+        """Write the state to resume from, atomically.
 
         Raises:
-            ValueError: the weights are NaN or infinite; the file is not changed.
+            ValueError: the averaged weights are NaN or infinite; the file is not changed.
             OSError: the file cannot be written.
         """
         if not all(value.isfinite().all() for value in self.average.values()):
             raise ValueError(
-                f"training diverged: weights are NaN or infinite at step {self.step}; {self._path} keeps the last"
+                f"training diverged: weights are NaN or infinite at step {self.step}; {self._path} keeps the last state"
             )
         losses = {SINCE: float(self._since), **self._sums}
         write_state(self._path, self.state(metrics=losses), self.model, self.options.optimizer)
@@ -210,7 +212,7 @@ class TurnLearner(Learner):
         """Write the averaged network, ready to play.
 
         Args:
-            record: metadata of its training in the file; the step is added.
+            record: metadata of the training for the file; the step is added.
         """
         model = self.averaged()
         if isinstance(model, ResNet):

@@ -265,7 +265,7 @@ def test_encodings_and_collections_go_through(tmp_path):
         (["ZIP", "--min-rank", "strong"], "not a rank, expected one like 3k, 6d or 1p"),
         (["ZIP", "--from", "2016-13"], "not a date, expected 2016"),
         (["ZIP", "--from", "2017", "--to", "2016"], "no date is in the range"),
-        (["ZIP", "--validation-share", 0.6, "--test-share", 0.6], "expected 0 to 1 together"),
+        (["ZIP", "--validation-share", 0.6, "--test-share", 0.6], "expected at most 1 together"),
         ([], "Missing argument"),
     ],
 )
