@@ -16,7 +16,7 @@ from engine.features.encoder import ENCODERS
 from engine.go.geometry import MAX_SIZE, MIN_SIZE, PASS
 from engine.go.position import META_TO_MOVE, Position, new_position, play_move
 from engine.go.random import seed_state
-from engine.inference.server import FLIGHTS
+from engine.inference.server import GPU_EVALUATORS
 from engine.inference.slots import Request
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.compute.adapter import TorchNetwork
@@ -117,7 +117,7 @@ def new_runners(
         threads: evaluators on the CPU; 0 = one a core.
         new: makes a runner.
     """
-    return [new(network) for _ in range(FLIGHTS if network.batches_requests else threads or core_count())]
+    return [new(network) for _ in range(GPU_EVALUATORS if network.batches_requests else threads or core_count())]
 
 
 def evaluation_works(network: TorchNetwork, runners: Sequence[Runner], size: int, batch: int) -> list[Work]:

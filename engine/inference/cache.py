@@ -2,8 +2,8 @@
 
 Four-way set associative; the oldest entry of a set is replaced. An entry's first word is its key XOR a checksum of all
 its other words, so an entry torn by two concurrent writers reads as a different key, which is a miss (Hyatt & Mann, "A
-lockless transposition table implementation for parallel search", 2002). The policy is that of symmetry 0, not masked
-for legality. Keys are made by :func:`engine.features.encoder.cache_key`.
+lockless transposition table implementation for parallel search", 2002). Policies are stored with the symmetry undone,
+not masked for legality. Keys are made by :func:`engine.features.encoder.cache_key`.
 """
 
 from typing import Annotated, NamedTuple
@@ -14,25 +14,26 @@ from engine.system.arrays import allocate
 from engine.system.jit import kernel
 
 WAYS = 4
+"""Entries in a set"""
 LOGIT_STEPS = 512.0
 """Logits are stored as int16 in steps of 1/512, from -64 to 64; finer than float16 above 2."""
 KEY, VALUES, LOGITS = range(3)
-"""Words of an entry: key XOR checksum; value and score; then logits, four a word"""
+"""Indices of an entry's words: key XOR checksum; value and score; the first word of logits, four to a word"""
 
 
 class Cache(NamedTuple):
-    """R entries of W words, in R / WAYS sets."""
+    """The entries of a result cache: R entries of W words, in R / WAYS sets."""
 
     words: Annotated[np.ndarray, "uint64[R, W]"]
-    """the entries; zeros = empty"""
+    """the entries; first word 0 = empty"""
     stamps: Annotated[np.ndarray, "uint32[R]"]
     """value of ``clock`` when the entry was written"""
     clock: Annotated[np.ndarray, "uint32[1]"]
-    """insertions so far; approximate when threads insert at once"""
+    """number of insertions so far; approximate, since threads may insert at the same time"""
 
 
 def new_cache(byte_limit: int, max_moves: int) -> Cache:
-    """An empty cache. The operating system allocates its pages when entries are written.
+    """Make an empty cache, whose memory pages the operating system allocates only when entries are written.
 
     Args:
         byte_limit: memory limit; the cache has at least one set.
@@ -44,36 +45,38 @@ def new_cache(byte_limit: int, max_moves: int) -> Cache:
 
 
 class OwnershipCaches(NamedTuple):
-    """The caches of searches that keep ownership."""
+    """The two caches of searches that keep each node's ownership."""
 
     results: Cache
+    """policy, value and score"""
     ownership: Cache
-    """ownership in place of logits, scaled by :mod:`engine.search.ownership`"""
+    """ownership, scaled by :mod:`engine.search.ownership`, in place of logits"""
 
 
-SIGNATURE_START = np.uint64(0x9E3779B97F4A7C15)
+CHECKSUM_START = np.uint64(0x9E3779B97F4A7C15)
+"""Checksum of no words"""
 
 
 @kernel
-def _signed(signature: np.uint64, word: np.uint64) -> np.uint64:
-    """The checksum with one more word; the rotation makes it depend on the order of words."""
-    return ((signature << np.uint64(5)) | (signature >> np.uint64(59))) ^ word
+def _checksum_with(checksum: np.uint64, word: np.uint64) -> np.uint64:
+    """Extend a checksum by one word; the rotation makes it depend on the order of the words."""
+    return ((checksum << np.uint64(5)) | (checksum >> np.uint64(59))) ^ word
 
 
 @kernel
 def _holds(cache: Cache, row: int, key: np.uint64, last: int) -> bool:
-    """Whether an entry belongs to the key, with an intact checksum of its words up to ``last``."""
+    """Whether the entry in a row has this key and an intact checksum; ``last`` is the number of words in use."""
     if cache.words[row, KEY] == 0:
         return False
-    signature = SIGNATURE_START
+    checksum = CHECKSUM_START
     for i in range(VALUES, last):
-        signature = _signed(signature, cache.words[row, i])
-    return bool(cache.words[row, KEY] ^ signature == key)
+        checksum = _checksum_with(checksum, cache.words[row, i])
+    return bool(cache.words[row, KEY] ^ checksum == key)
 
 
 @kernel
 def _set_of(cache: Cache, key: np.uint64) -> np.int64:
-    """First row of a key's set."""
+    """First row of the set in which a key is stored."""
     sets = np.uint64(cache.words.shape[0] // WAYS)
     return np.int64(((key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)) % sets) * WAYS
 
@@ -87,7 +90,7 @@ def probe(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray) -> tuple
         moves: N*N + 1.
         logits: float32[>= moves], written on a hit.
     Returns:
-        whether it was found, the value and the score in points, both of the side to move.
+        whether the position was found; its value and its score in points, both for the side to move.
     Threads: any number, concurrently with :func:`insert`.
     """
     first = _set_of(cache, key)
@@ -97,14 +100,14 @@ def probe(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray) -> tuple
             continue
         # Another thread may write meanwhile: the checksum must be that of the words actually copied.
         values = cache.words[row, VALUES]
-        signature = _signed(SIGNATURE_START, values)
+        checksum = _checksum_with(CHECKSUM_START, values)
         for i in range(LOGITS, last):
             word = cache.words[row, i]
-            signature = _signed(signature, word)
+            checksum = _checksum_with(checksum, word)
             at = 4 * (i - LOGITS)
             for k in range(min(4, moves - at)):
                 logits[at + k] = np.int16((word >> np.uint64(16 * k)) & np.uint64(0xFFFF)) / LOGIT_STEPS
-        if cache.words[row, KEY] ^ signature == key:
+        if cache.words[row, KEY] ^ checksum == key:
             value = np.uint32(values & np.uint64(0xFFFFFFFF)).view(np.float32)
             return True, value, np.uint32(values >> np.uint64(32)).view(np.float32)
     return False, np.float32(0.0), np.float32(0.0)
@@ -112,26 +115,28 @@ def probe(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray) -> tuple
 
 @kernel
 def _step_of(logit: float) -> np.int64:
-    """A logit as stored: an integer number of steps."""
+    """A logit in steps of 1 / LOGIT_STEPS, rounded and clipped to int16."""
     return np.int64(max(-32767.0, min(32767.0, round(logit * LOGIT_STEPS))))
 
 
 @kernel
 def as_stored(logits: np.ndarray) -> None:
-    """Round logits, float32, to the values that :func:`probe` returns, so that hits and misses give the same search."""
+    """Round logits (float32, in place) to the values that :func:`probe` would return, so that hits and misses give the
+    same search.
+    """
     for i in range(len(logits)):
         logits[i] = _step_of(logits[i]) / LOGIT_STEPS
 
 
 @kernel
 def insert(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray, value: float, score: float) -> None:
-    """Store a result; it replaces the entry of the same key, an empty entry or the set's oldest.
+    """Store a result in place of the set's entry with the same key, an empty entry or the oldest one.
 
     Args:
         key: uint64, of position and board size.
         moves: N*N + 1.
-        logits: float32[>= moves] of symmetry 0, pass last.
-        value, score: of the side to move; the score in points.
+        logits: float32[>= moves], symmetry undone, pass last.
+        value, score: for the side to move; the score in points.
     Threads: any number, concurrently with :func:`probe`.
     """
     first = _set_of(cache, key)
@@ -145,22 +150,22 @@ def insert(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray, value: 
             chosen = row
     cache.clock[0] += np.uint32(1)
     cache.stamps[chosen] = cache.clock[0]
-    # The checksum covers the words to write, not words read back: another thread may be writing here as well.
+    # The checksum is that of the words to write, not of words read back: another thread may be writing to this row.
     word = np.uint64(np.float32(value).view(np.uint32)) | (
         np.uint64(np.float32(score).view(np.uint32)) << np.uint64(32)
     )
     cache.words[chosen, VALUES] = word
-    signature = _signed(SIGNATURE_START, word)
+    checksum = _checksum_with(CHECKSUM_START, word)
     for i in range(LOGITS, last):
         at = 4 * (i - LOGITS)
         word = np.uint64(0)
         for k in range(min(4, moves - at)):
             word |= np.uint64(_step_of(logits[at + k]) & 0xFFFF) << np.uint64(16 * k)
         cache.words[chosen, i] = word
-        signature = _signed(signature, word)
-    cache.words[chosen, KEY] = key ^ signature
+        checksum = _checksum_with(checksum, word)
+    cache.words[chosen, KEY] = key ^ checksum
 
 
 def wipe(cache: Cache) -> None:
-    """Remove every entry. Threads: any; an entry written meanwhile stays or is torn, which is a miss."""
+    """Remove every entry. Threads: any; an entry written meanwhile stays, or is torn and so reads as a miss."""
     cache.words[:] = 0

@@ -10,8 +10,8 @@ from engine.inference.slots import Request
 from engine.nets.compute.runner import Runner, is_out_of_memory, release_memory
 from engine.nets.network import NetOutput, Network
 
-MEMORY = 0.8
-"""Weight of the old mean in the running means of times"""
+OLD_WEIGHT = 0.8
+"""Weight of the old mean in the running means of :class:`Pace`; a new measurement has the rest"""
 
 
 @dataclass
@@ -19,42 +19,47 @@ class Pace:
     """Running means of the times of network calls; 0 before the first call."""
 
     seconds_per_position: float = 0.0
-    """time of one evaluator for one position"""
+    """time of a call divided by its positions"""
     seconds_per_call: float = 0.0
+    """time of a call, whatever its batch size"""
 
     def note(self, positions: int, seconds: float) -> None:
-        """Include one call in the means."""
+        """Update the means with one call of this many positions that took this many seconds."""
         self.seconds_per_position = _mean(self.seconds_per_position, seconds / positions)
         self.seconds_per_call = _mean(self.seconds_per_call, seconds)
 
 
 @dataclass
 class Device:
-    """A network on one device and its evaluators; the server's lock guards every field."""
+    """A network on one device and its evaluators.
+
+    Threads: ``repairing`` guards ``network``, ``is_exact`` and ``is_second``; the server's lock guards other fields.
+    """
 
     network: Network
     max_batch: int
-    """lowered when memory runs out"""
+    """maximum number of positions in a batch; lowered when memory runs out"""
     evaluators: int
-    """threads that call the network"""
+    """number of threads that call the network"""
     prepared: list[int]
-    """number of the server's warm-up board sizes for which each evaluator is prepared"""
+    """for each evaluator, how many of the server's warm-up shapes, in their order, it has prepared for"""
     is_exact: bool = False
-    """its network was reloaded in 32 bits, after NaN or infinite outputs in 16"""
+    """the network was reloaded in 32 bits after NaN or infinite outputs"""
     is_second: bool = False
-    """its network was reloaded after a failure"""
+    """the network was reloaded after another failure; the next such failure retires the device"""
     is_retired: bool = False
+    """the device failed for good: its evaluators end"""
     repairing: threading.Lock = field(default_factory=threading.Lock)
-    """held while a failure is handled"""
+    """held while a failure of the device is handled"""
 
     def __post_init__(self) -> None:
         self.running = [0] * self.evaluators
-        """positions in flight of each evaluator"""
+        """positions in the running batch of each evaluator; 0 = idle"""
         self.since_s = [0.0] * self.evaluators
         """``time.perf_counter`` at the start of each evaluator's latest call"""
 
     def begin(self, index: int, positions: int) -> None:
-        """Record that an evaluator starts a batch."""
+        """Record that evaluator number ``index`` starts a batch of this many positions."""
         self.running[index], self.since_s[index] = positions, time.perf_counter()
 
     def begun_s(self) -> list[float]:
@@ -62,7 +67,7 @@ class Device:
         return [begun_s for count, begun_s in zip(self.running, self.since_s, strict=True) if count]
 
     def busy_s(self, pace: Pace) -> list[float]:
-        """Expected seconds until each evaluator is idle; a late call is expected to take as long again."""
+        """Expected seconds until each evaluator is idle; an overdue call is expected to last twice its time so far."""
         now_s, busy_s = time.perf_counter(), []
         for positions, since_s in zip(self.running, self.since_s, strict=True):
             usual_s = positions * pace.seconds_per_position
@@ -74,16 +79,16 @@ class Device:
 
 
 def _mean(old: float, new: float) -> float:
-    """A running mean with one more measurement."""
-    return MEMORY * old + (1.0 - MEMORY) * new if old else new
+    """A running mean updated with one measurement, which replaces a mean of 0 (none yet)."""
+    return OLD_WEIGHT * old + (1.0 - OLD_WEIGHT) * new if old else new
 
 
 class NotFinite(RuntimeError):
-    """A network's outputs are NaN or infinite."""
+    """Raised when a network's outputs are NaN or infinite."""
 
 
 class Rows(NamedTuple):
-    """Slots ``start`` to ``stop`` of a request, which are evaluated in one batch."""
+    """Slots ``start`` to ``stop - 1`` of a request, evaluated together in one batch."""
 
     request: Request
     start: int
@@ -91,7 +96,7 @@ class Rows(NamedTuple):
 
 
 def split(slots: Sequence[Rows], limit: int) -> list[list[Rows]]:
-    """The same slots in the same order, in batches of ``limit`` positions; only the last may be smaller."""
+    """Divide slots, in their order, into batches of ``limit`` positions; only the last batch may be smaller."""
     batches: list[list[Rows]] = []
     room = 0
     for request, begin, end in slots:
@@ -111,13 +116,13 @@ def evaluate_requests(runner: Runner, requests: Sequence[Request], limit: int, i
     """Evaluate requests, in smaller batches if the device runs out of memory.
 
     Args:
-        runner: the calling thread's own.
-        limit: most positions in a batch.
-        idle: called once, as soon as the device has finished the last batch.
+        runner: used by the calling thread alone.
+        limit: maximum number of positions in a batch.
+        idle: called once, when the device has finished the last batch and before its outputs are copied.
     Returns:
         the limit, lowered if the device ran out of memory.
     Raises:
-        Exception: the network refused or failed; outputs may have been written in part.
+        Exception: the network refused the inputs or failed; some outputs may have been written.
     """
     waiting = split([Rows(request, 0, request.count) for request in requests], limit)
     while waiting:
@@ -133,7 +138,7 @@ def evaluate_requests(runner: Runner, requests: Sequence[Request], limit: int, i
                 raise
             output = None
         if output is None:
-            # Outside of the handler, whose traceback keeps the failed call's tensors alive.
+            # Not in the except block: there the traceback keeps the failed call's tensors alive.
             release_memory()
             limit = count // 2
             waiting[:0] = split(batch, limit)
@@ -145,7 +150,7 @@ def evaluate_requests(runner: Runner, requests: Sequence[Request], limit: int, i
 
 
 def copy_outputs(output: NetOutput, batch: Sequence[Rows]) -> None:
-    """Copy a batch's outputs, on the CPU, into the slots of its requests.
+    """Copy a batch's outputs, which are on the CPU, into the slots of its requests.
 
     Raises:
         NotFinite: an output is NaN or infinite.

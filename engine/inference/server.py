@@ -1,14 +1,16 @@
 """The inference server: threads that evaluate queued requests, of one search or many.
 
-On the CPU there is one evaluator thread a core, each with its own batch and a single torch thread. Splitting one batch
-over torch's OpenMP threads is no faster, and those threads spin: next to other busy threads they were measured up to
-130 times slower. A GPU has two evaluators, so that its next batch is ready before the last one ends; they merge waiting
-requests of all callers, and share one queue with the evaluators of other GPUs.
+On the CPU there is one evaluator thread for each core, with a batch of its own and a single torch thread. Splitting
+one batch over torch's OpenMP threads is no faster, and those threads spin: next to other busy threads they were
+measured up to 130 times slower. A GPU has two evaluators, so that its next batch is ready before the last one ends;
+they merge waiting requests of all callers, and share one queue with the evaluators of other GPUs.
 
-An idle device takes all waiting requests. While one batch runs, a second one waits until it is large enough
-(``WORTH``): a batch of two leaves costs a GPU nearly as much as one of fifty. If evaluators of the CPU serve many
-searches, each takes its share of the positions in flight, and waits briefly for it (``LINGER``): a single position
-takes twice the time that it takes in a batch of eight, and the other evaluators would be idle.
+An idle GPU takes the waiting requests from the front of the queue: up to ``max_batch`` positions, of one board size, up
+to the first request with ``alone`` set. While one batch runs, a second one waits until it is large enough (``WORTH``):
+a batch of two leaves costs a GPU nearly as much as one of fifty. An evaluator of the CPU takes one request. On a server
+with ``shared`` set, which serves many searches, it takes its share of the positions in flight instead, and waits
+briefly for it (``LINGER``): a position alone takes twice the time that it takes in a batch of eight, and an evaluator
+that took all requests would leave the others idle.
 
 No thread spins: evaluators wait on a condition, callers on their request's event. If the server can reload the network,
 the requests of a failed device are evaluated again; otherwise :meth:`InferenceServer.wait` raises the error. A running
@@ -36,17 +38,17 @@ from engine.nets.notices import say_once
 from engine.system import one_line
 
 Reload = Callable[..., Network]
-"""Loads the network again on the device given as argument; with ``reduced=False`` in 32 bits"""
-FLIGHTS = 2
-"""Batches in flight on a device that batches requests"""
+"""Loads the network again on the device given as its argument; in 32 bits if called with ``reduced=False``"""
+GPU_EVALUATORS = 2
+"""Number of evaluator threads of a device that merges requests into batches, such as a GPU"""
 WORTH = 0.5
-"""Least size of a second batch on a device, as a share of the running one's"""
+"""Minimum size of a second batch on a device, as a share of the running batch's size"""
 LINGER = 0.25
-"""Longest wait of a CPU evaluator for its share of positions, as a share of the mean time of a position"""
+"""Longest wait of a CPU evaluator for its share of the positions in flight, in mean times of one position"""
 UNLIMITED = 1 << 30
-"""Number of positions while the time of one is unknown"""
+"""Result of :meth:`InferenceServer.positions_until` without a deadline or before any time is known"""
 PREPARE_S = 600.0
-"""Longest preparation for a board size: an evaluator that hangs must not block the engine."""
+"""Longest wait for the evaluators' preparation for a board size, so that one that hangs does not block the engine"""
 CLOSE_S = 10.0
 """Longest wait for running evaluations when the server is closed"""
 
@@ -58,7 +60,7 @@ class NetworkFailed(RuntimeError):
 class InferenceServer:
     """Evaluates requests on its own threads; use as a context manager, or call :meth:`close`.
 
-    ``spec`` and ``cache`` are constant; properties of the devices may change when one fails.
+    ``spec`` and ``cache`` are constant; the properties that describe devices may change when a device fails.
 
     Threads: any may call public methods. ``waiting``, ``evaluations`` and ``pace`` are written under the server's lock;
     callers only read them.
@@ -73,11 +75,11 @@ class InferenceServer:
         Args:
             network: one network, or copies of it on several devices.
             cache_mib: memory of the result cache; the default effectively disables the cache.
-            threads: evaluator threads on the CPU; 0 = one a core. A GPU always has two.
-            max_batch: most positions in one call of the network.
+            threads: number of evaluator threads on the CPU; 0 = one for each core. A GPU always has two.
+            max_batch: maximum number of positions in one call of the network.
             reload: reloads the network of a failed device; None = the requests of a failed device fail.
-            shared: the server has many callers with small requests: they are merged on the CPU too, even those with
-                ``alone`` set.
+            shared: the server has many callers with small requests; evaluators merge them on the CPU too, and ignore
+                ``Request.alone``.
         """
         networks = list(network) if isinstance(network, Sequence) else [network]
         self.spec = networks[0].spec
@@ -95,7 +97,7 @@ class InferenceServer:
         """positions evaluated so far"""
         self.pace = Pace()
         self._shapes: list[tuple[int, int, int]] = []
-        """inputs for which evaluators are prepared: board size, planes, globals"""
+        """input shapes for which evaluators prepare: board size, number of planes, number of global inputs"""
         self._devices: list[Device] = []
         self._threads: list[threading.Thread] = []
         try:
@@ -113,12 +115,12 @@ class InferenceServer:
         self.close()
 
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
-        """A :class:`engine.inference.slots.Request`, in page-locked memory if a device is a CUDA GPU."""
+        """Allocate a request, in page-locked memory if a device is a CUDA GPU; arguments as for :class:`Request`."""
         pinned = any(device.network.device.type == "cuda" for device in self._devices)
         return Request(size, capacity, planes, globals_, pinned)
 
     def submit(self, request: Request) -> None:
-        """Queue a filled request of ``request.count`` positions.
+        """Queue a request whose first ``request.count`` slots are filled.
 
         Raises:
             NetworkFailed: the server is closed.
@@ -138,12 +140,12 @@ class InferenceServer:
                 self._lock.notify()
 
     def wait(self, request: Request, deadline_s: float = math.inf) -> None:
-        """Block until a submitted request is done: its outputs can be read, unless ``cancelled`` is set.
+        """Block until a submitted request is done. Its outputs can then be read, unless ``request.cancelled`` is set.
 
         Args:
-            deadline_s: ``time.perf_counter`` at which the request is cancelled.
+            deadline_s: ``time.perf_counter`` at which this call cancels the request.
         Raises:
-            NetworkFailed: the evaluation failed, or the server was closed first.
+            NetworkFailed: the evaluation failed, or the server was closed before it began.
         """
         timeout_s = None if deadline_s == math.inf else max(0.0, deadline_s - time.perf_counter())
         if not request.done.wait(timeout_s):
@@ -152,13 +154,13 @@ class InferenceServer:
             raise NetworkFailed(f"network {self.spec.name}: {one_line(request.error)}") from request.error
 
     def ask(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
-        """Evaluate one batch in a request of its own and wait for it.
+        """Evaluate one batch of positions in a new request, and wait for its outputs.
 
         Args:
             planes: float32[B, C, N, N].
             globals_: float32[B, G].
         Returns:
-            the network's heads.
+            the outputs of the network's heads, B rows each.
         Raises:
             NetworkFailed: as for :meth:`submit` and :meth:`wait`.
         """
@@ -170,11 +172,11 @@ class InferenceServer:
         return NetArrays(**{name: getattr(request, name) for name in self.spec.heads})
 
     def cancel(self, request: Request, running: bool = False) -> None:
-        """Remove a request from the queue; it is then done, with ``cancelled`` set.
+        """Remove a request from the queue, so that it is done, with ``cancelled`` set; other requests stay as they are.
 
         Args:
-            running: cancel a running request too: its caller stops waiting at once. While its state is still
-                ``RUNNING``, an evaluator writes to it, and it must not be reused.
+            running: cancel a running request too: ``cancelled`` is set and its caller's wait ends at once. While its
+                state is still ``RUNNING``, an evaluator writes to it, and it must not be reused.
         """
         with self._lock:
             if request.state is State.QUEUED:
@@ -187,7 +189,7 @@ class InferenceServer:
                 request.done.set()
 
     def positions_until(self, deadline_s: float) -> int:
-        """Estimate how many positions, each in a request of its own, would be evaluated by a deadline if submitted now.
+        """Estimate how many positions, submitted now in a request each, would be evaluated by a deadline.
 
         Args:
             deadline_s: ``time.perf_counter``.
@@ -201,15 +203,21 @@ class InferenceServer:
             return max(0, sum(max(0, int((left_s - one) / one_s)) * each for one in busy_s) - self.waiting)
 
     def longest_call_s(self) -> float:
-        """Seconds since the start of the oldest running call of the network; 0 = none runs."""
+        """Seconds since the start of the oldest running call of the network; 0 if no call is running."""
         with self._lock:
             now_s = time.perf_counter()
             return max((now_s - begun_s for device in self._devices for begun_s in device.begun_s()), default=0.0)
 
     def warm_up(self, size: int, planes: int, globals_: int) -> None:
-        """Prepare every evaluator for one board size, and evaluate empty boards of it.
+        """Prepare every evaluator for one board size, and evaluate some inputs of zeros.
 
-        On a GPU, graphs for all batch sizes are captured.
+        On a GPU, CUDA graphs for all batch sizes are captured.
+
+        Args:
+            size: board size.
+            planes, globals_: number of planes and of global inputs.
+        Raises:
+            NetworkFailed: the network failed.
         """
         if self.batches_requests:
             with self._lock:
@@ -230,7 +238,7 @@ class InferenceServer:
             wipe(cache)
 
     def ownership_caches(self) -> OwnershipCaches:
-        """The caches of searches that keep ownership, together as large as ``cache``; allocated at the first call."""
+        """The caches of searches that keep ownership, allocated at the first call, each half as large as ``cache``."""
         with self._lock:
             if self._ownership_caches is None:
                 half = self._cache_mib << 19, self.spec.max_size**2 + 1
@@ -238,7 +246,7 @@ class InferenceServer:
             return self._ownership_caches
 
     def close(self) -> None:
-        """Stop the threads; waiting requests fail. A thread in a hanging evaluation is not waited for."""
+        """Stop the threads; queued requests fail. A running evaluation has ``CLOSE_S`` to end."""
         self._end(RuntimeError("the inference server is closed"))
         end_s = time.perf_counter() + CLOSE_S
         for thread in list(self._threads):
@@ -253,31 +261,31 @@ class InferenceServer:
 
     @property
     def batches_requests(self) -> bool:
-        """Whether requests are merged into batches, as for a GPU; else each evaluator takes one at a time."""
+        """Whether requests are merged, as for a GPU; else an evaluator takes one at a time if not ``shared``."""
         return self.network.batches_requests
 
     @property
     def evaluators(self) -> int:
-        """Number of evaluator threads, and so of concurrent calls of the network."""
+        """Number of evaluator threads, which is the maximum number of concurrent calls of the network."""
         return sum(len(device.running) for device in self._devices)
 
     @property
     def seconds_per_evaluation(self) -> float:
-        """Mean time of evaluating a single position; if requests are merged, the mean time of a call."""
+        """Mean time of a position on the CPU; of a whole call if requests are merged; 0 before the first call."""
         return self.pace.seconds_per_call if self.batches_requests else self.pace.seconds_per_position
 
     @property
     def max_batch(self) -> int:
-        """Most positions in one call of the network; lowered when a device runs out of memory."""
+        """Maximum number of positions in one call of the network; lowered when a device runs out of memory."""
         return min(device.max_batch for device in self._devices)
 
     def _is_prepared(self) -> bool:
-        """Whether all evaluators are prepared for all board sizes, or the server is closed. The lock is held."""
+        """Whether all evaluators have prepared for all shapes, or the server is closed. Threads: the lock is held."""
         prepared = min(min(device.prepared) for device in self._devices)
         return self._closed is not None or prepared == len(self._shapes)
 
     def _end(self, error: Exception) -> None:
-        """Refuse new requests and fail the waiting ones."""
+        """Close the server for new requests, and end the queued ones with an error."""
         with self._lock:
             self._closed = self._closed or error
             for request in self._queue:
@@ -287,13 +295,13 @@ class InferenceServer:
             self._lock.notify_all()
 
     def _start(self, network: Network) -> None:
-        """Add a device and its evaluators."""
-        evaluators = FLIGHTS if network.batches_requests else self._cpu_threads
+        """Add a network's device and start its evaluators, unless the server is closed."""
+        evaluators = GPU_EVALUATORS if network.batches_requests else self._cpu_threads
         device = Device(network, self._max_batch, evaluators, [len(self._shapes)] * evaluators)
         with self._lock:
             if self._closed is not None:
                 return
-            # A replacement of a failed device is added before that is removed.
+            # Retired devices stay in the list until their replacement is added here.
             self._devices = [*(one for one in self._devices if not one.is_retired), device]
             for index in range(evaluators):
                 name = f"evaluator-{network.device}-{index}"
@@ -302,7 +310,7 @@ class InferenceServer:
                 thread.start()
 
     def _run_evaluator(self, device: Device, index: int) -> None:
-        """An evaluator's thread, until the server is closed or the device retired."""
+        """Body of an evaluator's thread, until the server is closed or the device retired."""
         if not device.network.batches_requests:
             torch.set_num_threads(1)
         served = runner = None
@@ -322,11 +330,11 @@ class InferenceServer:
             self._mark_idle(device, index)
             if not requests:
                 with self._lock:
-                    # Even after an error, which the first batch of this size will raise again.
+                    # Counts as prepared even after an error, which the first batch of this shape will raise again.
                     device.prepared[index] += 1
                     self._lock.notify_all()
                 continue
-            # A ValueError is the caller's fault, not the device's.
+            # A ValueError means wrong inputs, not a failed device.
             if error and self._reload and network.batches_requests and not isinstance(error, ValueError):
                 self._requeue(requests)
                 self._replace(device, network, self._reload, error)
@@ -340,12 +348,16 @@ class InferenceServer:
                     request.hand_back(error)
 
     def _next(self, device: Device, index: int) -> list[Request] | None:
-        """Wait for requests and take them from the queue; [] = prepare for a board size, None = end."""
+        """Wait for the evaluator's next task.
+
+        Returns:
+            requests taken from the queue; [] = prepare for the next shape; None = end the thread.
+        """
         since_s = 0.0
         with self._lock:
             while not (self._closed or device.is_retired):
                 if device.prepared[index] < len(self._shapes):
-                    return []
+                    return []  # Prepare for the next shape.
                 if not self._is_due(device):
                     since_s = 0.0
                     self._lock.wait()
@@ -359,27 +371,33 @@ class InferenceServer:
                 requests = self._take(device, most)
                 device.begin(index, sum(request.count for request in requests))
                 return requests
-            return None
+            return None  # End the thread.
 
     def _is_due(self, device: Device) -> bool:
-        """Whether a device should take waiting requests now. The lock is held."""
-        if not self._queue or not device.network.batches_requests:
-            return bool(self._queue)
+        """Whether an idle evaluator of the device should take requests now. Threads: the lock is held."""
+        if not self._queue:
+            return False
+        if not device.network.batches_requests:
+            return True
         running = sum(device.running)
         return running == 0 or self.waiting >= min(WORTH * running, device.max_batch)
 
     def _share_of(self, device: Device) -> int:
-        """Most positions that an evaluator takes now, unless a single request has more. The lock is held."""
+        """Maximum number of positions for an evaluator to take now; a single request may have more.
+
+        Threads: the lock is held.
+        """
         if device.network.batches_requests:
             return device.max_batch
         in_flight = self.waiting + sum(device.running)
         return min(device.max_batch, -(-in_flight // device.evaluators))
 
     def _take(self, device: Device, most: int) -> list[Request]:
-        """Take the next request and, if requests are merged, following ones of its board size. The lock is held.
+        """Take the first request of the queue and, if requests are merged, those that follow with the same board size.
 
         Args:
-            most: positions that merged requests may have together.
+            most: maximum number of positions in merged requests together.
+        Threads: the lock is held.
         """
         first = self._queue.popleft()
         taken, total = [first], first.count
@@ -396,7 +414,7 @@ class InferenceServer:
         return taken
 
     def _mark_idle(self, device: Device, index: int) -> None:
-        """Record that an evaluator's batch is done, for which other evaluators may wait."""
+        """Record that an evaluator's batch is done, and wake evaluators that waited for it to end (:meth:`_is_due`)."""
         with self._lock:
             if device.running[index]:
                 device.running[index] = 0
@@ -404,14 +422,14 @@ class InferenceServer:
                     self._lock.notify_all()
 
     def _lower_limit(self, device: Device, limit: int) -> None:
-        """Lower a device's largest batch after it ran out of memory."""
+        """Lower ``device.max_batch`` to a limit, which is lower after the device ran out of memory."""
         if limit < device.max_batch:
             with self._lock:
                 device.max_batch = min(device.max_batch, limit)
             say_once(f"{device.network.device} is out of memory: batches are smaller from now on")
 
     def _requeue(self, requests: Sequence[Request]) -> None:
-        """Put requests back to the front of the queue, in their order."""
+        """Put requests back to the front of the queue, in their order; cancelled ones are done instead."""
         with self._lock:
             for request in reversed(requests):
                 if request.cancelled or self._closed is not None:
@@ -423,12 +441,15 @@ class InferenceServer:
             self._lock.notify_all()
 
     def _replace(self, device: Device, network: Network, reload: Reload, error: Exception) -> None:
-        """Reload the network of a failed device once, and once in 32 bits after NaN or infinite outputs; after that,
-        continue with other devices or with the CPU.
+        """Reload the network of a failed device, or continue with the other devices or with the CPU.
+
+        It is reloaded in 32 bits after the first NaN or infinite outputs, and once after any other failure. After that
+        the device is retired.
 
         Args:
-            network: the one that failed; another evaluator may have replaced it meanwhile.
-            error: its failure.
+            network: the network that failed; nothing is done if another evaluator has replaced it meanwhile.
+            reload: loads a network again on a device.
+            error: the failure.
         """
         with device.repairing:
             if device.network is not network or device.is_retired:

@@ -1,18 +1,21 @@
 """Requests: blocks of slots that a caller fills, the server evaluates and the caller reads.
 
-A slot is one position's row in the arrays; the slots of a request are evaluated together. Callers own their requests
-and reuse them, so nothing is allocated during a search. The states of a request, with the thread that makes each
+A slot is one position's row in the arrays; the slots of a request are queued together. Callers own their requests and
+reuse them, so nothing is allocated during a search. The states of a request, with the thread that makes each
 transition::
 
     FREE    -> FILLING   caller: writes planes and globals of the first ``count`` slots
-    FILLING -> QUEUED    caller: submits
-    QUEUED  -> RUNNING   evaluator: takes it into a batch
-    QUEUED  -> DONE      any: cancels it before its evaluation; ``cancelled`` is set
-    RUNNING -> DONE      evaluator: has written outputs or ``error``
+    FILLING -> QUEUED    caller: submits the request
+    FILLING -> FREE      caller: needs no evaluation, since the result cache had every position
+    QUEUED  -> RUNNING   evaluator: takes the request into a batch
+    QUEUED  -> DONE      any: cancels the request (``cancelled``) or closes the server (``error``)
+    RUNNING -> DONE      evaluator: has written the outputs or ``error``
+    RUNNING -> QUEUED    evaluator: its device failed; the request is evaluated again
     DONE    -> FREE      caller: has read the outputs
+    DONE    -> FILLING   caller: after a cancellation or an error, without outputs
 
-If a running request is cancelled, ``cancelled`` and ``done`` are set at once. It must not be reused, since an evaluator
-still reads and writes it.
+If a running request is cancelled, ``cancelled`` and ``done`` are set at once, and the state stays RUNNING until the
+evaluator has finished. Until then the request must not be reused, since the evaluator still reads and writes its slots.
 """
 
 import enum
@@ -25,7 +28,7 @@ from engine.nets.network import HEADS
 
 
 class State(enum.Enum):
-    """The state of a request; see the module's text."""
+    """The state of a request; the module's docstring has the transitions."""
 
     FREE = enum.auto()
     FILLING = enum.auto()
@@ -35,7 +38,7 @@ class State(enum.Enum):
 
 
 class Request:
-    """S slots for boards of N x N with C planes and G globals; every array is also seen by torch (``tensors``)."""
+    """S slots for boards of N x N with C planes and G globals; ``tensors`` holds torch tensors of the same memory."""
 
     planes: np.ndarray
     """float32[S, C, N, N], written by the caller"""
@@ -44,17 +47,19 @@ class Request:
     policy: np.ndarray
     """float32[S, N*N+1]: move logits, pass last, under the symmetry of the planes, not masked for legality"""
     value: np.ndarray
-    """float32[S]: -1 to 1 for the side to move; all outputs are 0 if the network lacks the head"""
+    """float32[S]: -1 to 1 for the side to move; this and every other output stays 0 if the network lacks the head"""
     score: np.ndarray
     """float32[S]: lead in points of the side to move"""
     ownership: np.ndarray
-    """float32[S, N, N]: 1 = side to move's, under the symmetry of the planes"""
+    """float32[S, N, N]: 1 = the side to move's, -1 = the opponent's, under the symmetry of the planes"""
 
     def __init__(self, size: int, capacity: int, planes: int, globals_: int, pinned: bool = False):
         """Allocate the slots.
 
         Args:
-            capacity: S.
+            size: board size N.
+            capacity: number of slots S.
+            planes, globals_: number of planes C and of global inputs G.
             pinned: page-locked memory, for asynchronous copies to a GPU.
         """
         shapes = {"planes": (planes, size, size), "globals": (globals_,)}
@@ -64,13 +69,17 @@ class Request:
         self.size = size
         self.count = 0
         self.alone = False
-        """evaluated as a batch of its own, so that its outputs do not depend on other requests in the queue"""
+        """evaluate the request as a batch of its own, so that its outputs do not depend on other requests in the queue;
+        a server with ``shared`` set ignores this"""
         self.state = State.FREE
         self.cancelled = False
         self.error: Exception | None = None
         self.done = threading.Event()
 
     def hand_back(self, error: Exception | None = None) -> None:
-        """Return the request to its caller, who may reuse it. Threads: the server's lock is held."""
+        """End the evaluation, with an error or without: the caller's wait ends, and the caller may reuse the request.
+
+        Threads: the server's lock is held.
+        """
         self.error, self.state = error, State.DONE
         self.done.set()

@@ -1,8 +1,8 @@
 """Optional mechanisms of the AlphaGo of 2016, for networks that are slow compared with rollouts.
 
-Its network needed some milliseconds a position. So a leaf was expanded at once with the tree policy's priors as
+Its network needed some milliseconds for a position. So a leaf was expanded at once with the tree policy's priors as
 placeholders, its rollout was backed up before the network's value, and a leaf was evaluated only after a number of
-rollouts, which followed the network's load. Virtual losses applied to rollouts, and rollouts used the tree's best
+rollouts, which grew with the network's load. Virtual losses applied to rollouts, and rollouts used the tree's best
 replies. Today's networks are faster than a rollout; the mechanisms serve studies, or large networks on slow devices.
 
 Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 2016, Methods,
@@ -20,24 +20,24 @@ from engine.search.values import node_value
 from engine.system.jit import kernel
 
 MOST_ROLLOUTS = 1000
-"""Rollouts after which a leaf is evaluated by the network, whatever its load"""
+"""Maximum to which adaptive expansion raises ``Tuning.expand_after``, the rollouts before a leaf is evaluated"""
 
 
 class Mechanisms(NamedTuple):
-    """The mechanisms that a search uses."""
+    """Which of the mechanisms a search uses."""
 
     placeholder_priors: bool
     """leaves are expanded with the tree policy's priors while the network evaluates them"""
     async_values: bool
-    """rollouts are backed up before the network's values"""
+    """a leaf's rollout is backed up before the network's value of the leaf"""
     adaptive_expansion: bool
-    """``Tuning.expand_after`` follows the network's load"""
+    """``Tuning.expand_after`` rises while requests wait for the network, and falls while none waits"""
     reply_probability: float
     """probability that a rollout tries a last good reply first"""
 
 
 def mechanisms(options: SearchOptions, has_network: bool, has_patterns: bool) -> Mechanisms:
-    """The mechanisms that the options enable, if the search has the network, patterns and rollouts they need."""
+    """The mechanisms that the options enable and for which the search has the network, patterns and rollouts needed."""
     mixes = has_network and options.rollout_weight > 0.0
     placeholders = options.placeholder_priors and has_network and has_patterns
     return Mechanisms(
@@ -49,33 +49,35 @@ def mechanisms(options: SearchOptions, has_network: bool, has_patterns: bool) ->
 
 
 def adapted(tuning: Tuning, is_idle: bool) -> Tuning:
-    """The tuning with ``expand_after`` lowered while the network is idle, raised while requests wait."""
+    """The tuning with ``expand_after`` lowered by 1 if no request waits for the network (``is_idle``), else raised."""
     rollouts = max(0, tuning.expand_after - 1) if is_idle else min(MOST_ROLLOUTS, tuning.expand_after + 1)
     return tuning._replace(expand_after=rollouts)
 
 
 @kernel
-def expand_with_placeholders(tree, batch, count, weight):
-    """Expand those of the first ``count`` leaves that await the network, with the batch's priors.
+def expand_with_placeholders(tree, batch, count, rollout_weight):
+    """Expand those of the first ``count`` leaves that await the network, with ``batch.prior_codes`` as placeholders.
 
     Until the network answers, such a node has its parent's value. The root is not expanded early.
 
     Args:
-        weight: lambda.
+        rollout_weight: lambda (:mod:`engine.search.values`).
     Threads: the tree's lock is held.
     """
     for i in range(count):
         node, depth = batch.leaf[i], batch.depth[i]
-        if batch.kind[i] != NEW or batch.request_row[i] < 0 or depth == 0 or tree.state[node] != PENDING:
+        if batch.kind[i] != NEW or batch.request_slot[i] < 0 or depth == 0 or tree.state[node] != PENDING:
             continue
         store_moves(tree, node, batch.prior_codes[i])
         tree.state[node] = AWAITED
-        tree.value[node] = -node_value(tree, batch.node[i, depth - 1], weight)
+        tree.value[node] = -node_value(tree, batch.node[i, depth - 1], rollout_weight)
 
 
 @kernel
 def back_up_rollouts_early(tree, batch, count):
-    """Back up the rollouts of leaves that await the network; :func:`engine.search.backup.complete` adds its values.
+    """Back up the rollouts of leaves that await the network, and unmark their paths.
+
+    :func:`engine.search.backup.complete` adds the network's values later.
 
     Threads: the tree's lock is held.
     """

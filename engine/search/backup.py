@@ -1,6 +1,6 @@
-"""Expansion and backup of a batch of evaluated leaves. Threads: the tree's lock is held."""
+"""Expansion and backup of a batch's evaluated leaves, and their release. Threads: the tree's lock is held."""
 
-from engine.search.leaves import FINISHED, KNOWN, NEW, ROLLED, ROLLOUT_BACKED_UP
+from engine.search.leaves import FINISHED, IN_TREE, NEW, ROLLED, ROLLOUT_BACKED_UP
 from engine.search.selection import unmark_path
 from engine.search.tree import (
     AWAITED,
@@ -20,9 +20,9 @@ from engine.system.jit import kernel
 
 @kernel
 def release(tree, batch, count):
-    """Release the first ``count`` leaves of a batch without results."""
+    """Release the first ``count`` leaves of a batch, unexpanded and without results, and unmark their paths."""
     for i in range(count):
-        if batch.kind[i] not in (KNOWN, ROLLED):
+        if batch.kind[i] not in (IN_TREE, ROLLED):
             leaf = batch.leaf[i]
             if tree.state[leaf] in (PENDING, AWAITED):
                 tree.state[leaf] = PROVISIONAL if tree.state[leaf] == AWAITED else UNEXPANDED
@@ -32,20 +32,21 @@ def release(tree, batch, count):
 
 
 @kernel
-def complete(tree, batch, count, weight, adds_value, adds_rollout):
-    """Expand the first ``count`` leaves of a batch and back their values up.
+def complete(tree, batch, count, rollout_weight, adds_value, adds_rollout):
+    """Expand the first ``count`` leaves of a batch, unmark their paths (virtual loss) and back their values up.
 
     Args:
-        weight: lambda.
-        adds_value, adds_rollout: whether the leaves have network values, and rollout results.
+        rollout_weight: lambda (:mod:`engine.search.values`).
+        adds_value, adds_rollout: whether the leaves have network values, and whether they have rollout results.
     """
     for i in range(count):
         kind = batch.kind[i]
         gives_value = adds_value and kind != ROLLED
         if kind == NEW and corrects(tree):
             correct_leaf(tree, batch, i)
-        result = _leaf_value(batch, i, weight, gives_value, adds_rollout)
-        if kind not in (KNOWN, ROLLED) and tree.state[batch.leaf[i]] not in (EXPANDED, TERMINAL):
+        result = _leaf_value(batch, i, rollout_weight, gives_value, adds_rollout)
+        # A finished game may be the leaf of several rows: a row selected for a rollout alone does not own its leaf.
+        if kind not in (IN_TREE, ROLLED) and tree.state[batch.leaf[i]] not in (EXPANDED, TERMINAL):
             _expand(tree, batch, i, result)
         if kind != ROLLOUT_BACKED_UP:
             unmark_path(tree, batch, i)
@@ -58,16 +59,16 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
 
 
 @kernel
-def _leaf_value(batch, i, weight, gives_value, gives_rollout):
-    """Value of row i's leaf for its side to move, network and rollout mixed."""
+def _leaf_value(batch, i, rollout_weight, gives_value, gives_rollout):
+    """Value of row i's leaf for its side to move: the network's, the rollout's, or their weighted mean."""
     if gives_value and gives_rollout:
-        return (1.0 - weight) * batch.value[i] + weight * batch.rollout[i]
+        return (1.0 - rollout_weight) * batch.value[i] + rollout_weight * batch.rollout[i]
     return float(batch.value[i]) if gives_value else float(batch.rollout[i])
 
 
 @kernel
 def _expand(tree, batch, i, result):
-    """Store a leaf's value and, unless the game has ended there, its moves."""
+    """Store the value and lead of row i's leaf and, unless the game has ended there, its moves."""
     node = batch.leaf[i]
     tree.value[node] = result
     tree.lead[node] = batch.lead[i]
@@ -83,7 +84,7 @@ def _expand(tree, batch, i, result):
 
 @kernel
 def back_up_path(tree, batch, i, adds_value, adds_rollout):
-    """Add row i's results along its path; only here and in :func:`_note_result` values change sign."""
+    """Add row i's value, its rollout result, or both to each edge of its path, for the player who chose the edge."""
     sign = 1.0
     for d in range(batch.depth[i] - 1, -1, -1):
         sign = -sign
@@ -98,7 +99,7 @@ def back_up_path(tree, batch, i, adds_value, adds_rollout):
 
 @kernel
 def _note_result(tree, batch, i, result):
-    """Add the squared result and the lead of a visit along row i's path."""
+    """Add row i's squared result and its lead to each edge of its path, the lead for the player who chose the edge."""
     square, lead = result * result, float(batch.lead[i])
     for d in range(batch.depth[i] - 1, -1, -1):
         lead = -lead

@@ -1,6 +1,6 @@
-"""The root: choice of the move to play from a search's report, and changes of the priors before a search.
+"""The choice of the move to play from a search's report, and changes of the root's priors before a search.
 
-Dirichlet noise makes games differ; the mean of the priors over all symmetries makes them more exact.
+Dirichlet noise makes games differ; averaging the priors over all symmetries makes them more exact.
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 from engine.config.declaration import no_branch
 from engine.go.position import Position
 from engine.search.leaves import list_moves
-from engine.search.priors import rank
+from engine.search.priors import write_codes
 from engine.search.report import MoveReport, Report
 from engine.search.root_targets import read_priors, write_priors
 from engine.search.tree import META_ROOT, Tree, replace_priors
@@ -20,7 +20,7 @@ CONCENTRATION = 0.03 * 361
 
 
 def add_dirichlet_noise(tree: Tree, share: float, rng: np.random.Generator) -> None:
-    """Mix Dirichlet noise into the priors of the root, which must be expanded.
+    """Mix Dirichlet noise into the priors of the root, which must be expanded: (1 - share) * P + share * noise.
 
     Threads: the tree's lock is held.
     """
@@ -34,10 +34,10 @@ def add_dirichlet_noise(tree: Tree, share: float, rng: np.random.Generator) -> N
 
 
 def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temperature: float) -> None:
-    """Replace the priors of the root, which must be expanded.
+    """Replace the priors of the root, which must be expanded, by softmax(policy / temperature) over its moves.
 
     Args:
-        position: the root's.
+        position: the root's position.
         policy: float32[N*N + 1], logits in policy order.
     Threads: the tree's lock is held.
     """
@@ -45,20 +45,21 @@ def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temp
     listed, codes = np.zeros(moves, np.uint16), np.zeros(moves, np.uint16)
     surprise, likelihood = np.zeros(moves, np.float32), np.zeros(moves, np.float32)
     count = list_moves(position, listed)
-    rank(listed, count, policy, temperature, surprise, likelihood, codes)
+    write_codes(listed, count, policy, temperature, surprise, likelihood, codes)
     replace_priors(tree, tree.meta[META_ROOT], codes)
 
 
 LCB_SHARE = 0.15
-"""Least visits, as a share of the most visited move's, of a move that its lower confidence bound may make the best"""
+"""Minimum visits, as a share of the most visited move's, of a move that "lcb" may put first"""
 
 
 def best_first(moves: list[MoveReport], move_choice: str) -> list[MoveReport]:
     """Moves sorted by preference, the best first.
 
     Args:
-        move_choice: "visits": the most visited first (ties: the better value, then the larger prior); "lcb": the best
-            lower confidence bound among moves with enough visits, then the others.
+        move_choice: "visits": the most visited first (ties: the better value, then the larger prior). "lcb": moves with
+            at least ``LCB_SHARE`` of the most visited move's visits first, then the others, both by their lower
+            confidence bound, the largest first.
     Raises:
         ValueError: unknown ``move_choice``.
     """
@@ -76,12 +77,12 @@ def best_first(moves: list[MoveReport], move_choice: str) -> list[MoveReport]:
 
 
 def choose(report: Report, temperature: float = 0.0, rng: np.random.Generator | None = None) -> int:
-    """The point to play.
+    """The point to play, or PASS.
 
     Args:
         temperature: 0 = the report's first move; above 0, a move is drawn with probability proportional to
-            visits ** (1 / temperature), or priors ** (1 / temperature) if no move has a visit.
-        rng: needed for a temperature above 0.
+            visits ** (1 / temperature), or prior ** (1 / temperature) if no move has a visit.
+        rng: draws the move; without it the temperature is ignored.
     Raises:
         ValueError: the report holds no move.
     """
@@ -92,6 +93,6 @@ def choose(report: Report, temperature: float = 0.0, rng: np.random.Generator | 
     weights = np.array([move.visits for move in report.moves], np.float64)
     if not weights.any():
         weights = np.array([move.prior for move in report.moves], np.float64)
-    # Divided by the largest, so that small temperatures do not overflow.
+    # Weights are divided by the largest, so that powers do not overflow at small temperatures.
     weights = (weights / weights.max()) ** (1.0 / temperature)
     return report.moves[int(rng.choice(len(weights), p=weights / weights.sum()))].point

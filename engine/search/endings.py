@@ -1,15 +1,15 @@
 """The value of ending the game at the root of an analysis: the score that ``final_score`` returns.
 
-In play two passes are scored with all stones alive, or under territory rules by a few rollouts, which makes a pass
-safe. In an analysis they are worth the final score, dead stones removed. Computing it takes as long as dozens of
-evaluations, so it is done at most once a run, and only if it matters:
+In play, a game that two passes end in the tree is scored with all stones alive, or under territory rules with dead
+stones by a few rollouts, so that passes are safe. In an analysis it has the final score, dead stones removed. Computing
+the final score takes as long as dozens of evaluations, so this is done at most once a run, and only if it matters:
 
 * in the tree, the final score is the result of a finished game whose path from the root consists of passes;
 * in the report, it is the value of a root where the game is over;
 * if the root is settled (neither side gains by another move), it is the value of the root and of the pass. A network's
-  lead in such positions is off by a point or two, sometimes by ten. So a search contradicts the final score only if its
-  lead differs from the network's own lead by more than :func:`_tolerance`, as after a pass that lets a group die, and
-  its value does not make the winner certain;
+  lead in such positions is off by a point or two, sometimes by ten. So a search contradicts the final score only if two
+  things hold: its lead differs from the network's own lead by more than :func:`_tolerance`, as after a pass that lets a
+  group die, and its value does not make the final score's winner certain;
 * if one pass ends the game, the root's value is at least that of the final score, settled or not.
 """
 
@@ -28,28 +28,28 @@ from engine.search.leaves import FINISHED, Batch
 from engine.search.report import MoveReport, Report
 
 ENDGAME_FILL = 0.3
-"""Least share of the board's points with stones at the end of a game"""
+"""Minimum share of the board's points that are occupied near the end of a game"""
 DOUBTFUL, DOUBTFUL_SHARE = 0.5, 0.08
-"""A position may be settled if at most ``DOUBTFUL_SHARE`` of its points have an ownership below ``DOUBTFUL``."""
+"""A position may be settled if abs(ownership) is below ``DOUBTFUL`` at no more than this share of its points."""
 CERTAIN = 0.96
-"""Least distance from 0 of a value that makes the winner certain"""
+"""Minimum absolute value that makes the winner certain"""
 CONTRADICTION, CONTRADICTION_SHARE = 4.0, 0.5
-"""Points, and share of the error of the network's own lead, by which a lead may differ (:func:`_tolerance`)"""
+"""The terms of :func:`_tolerance`: points, and a share of the error of the network's own lead"""
 
 
 class Ending(NamedTuple):
-    """The final score of a position if both sides pass there."""
+    """The result of a game that ends in a position because both sides pass there."""
 
     lead_black: float
-    """in points, including komi"""
+    """Black's lead in points, including komi"""
     is_settled: bool
-    """neither side gains by another move"""
+    """whether neither side gains by another move"""
     ownership_black: np.ndarray
     """float32[N*N] in policy order, 1 = Black's"""
 
 
 def is_near_end(position: Position) -> bool:
-    """Whether enough of the board is filled for the game to be near its end."""
+    """Whether stones occupy at least ``ENDGAME_FILL`` of the board."""
     board = position.board
     return bool(1.0 - int(board.meta[META_N_EMPTY]) / int(board.meta[META_SIZE]) ** 2 >= ENDGAME_FILL)
 
@@ -58,11 +58,11 @@ class RootEnding:
     """The final score of a root, computed when it is first needed. Threads: any."""
 
     def __init__(self, root: Position, count: Callable[[], Ending]) -> None:
-        """Nothing is computed yet.
+        """Keep the arguments; nothing is computed yet.
 
         Args:
-            root: only read.
-            count: computes the root's final score.
+            root: the root's position, only read.
+            count: computes the root's final score; called at most once.
         """
         self._root, self._count = root, count
         self._found: Ending | None = None
@@ -72,7 +72,7 @@ class RootEnding:
 
     @property
     def counted(self) -> Ending:
-        """The final score."""
+        """The final score, computed at the first call; other threads wait meanwhile."""
         with self._counting:
             if self._found is None:
                 self._found = self._count()
@@ -80,15 +80,15 @@ class RootEnding:
 
     @property
     def lead_stm(self) -> float:
-        """The final score for the side to move at the root."""
+        """The final score as a lead in points of the side to move at the root."""
         return self.counted.lead_black * (1.0 if self._root.meta[META_TO_MOVE] == BLACK else -1.0)
 
     def matters(self, network_ownership: Callable[[], NDArray[np.float32] | None]) -> bool:
         """Whether a report of the root needs the final score; False while the network's ownership is unknown.
 
         Args:
-            network_ownership: returns float32[N*N], of either side, or None if it is unknown; called until it is known,
-                and only near the end of a game, since it may cost evaluations.
+            network_ownership: returns the root's ownership, float32[N*N], 1 = Black's or 1 = White's, or None if it is
+                unknown; called near the end of a game only, since it may cost evaluations, and until it is known.
         """
         if self._passes > 0:
             return True
@@ -97,10 +97,10 @@ class RootEnding:
         return bool(self._matters)
 
     def score_leaves(self, batch: Batch, count: int, owners: NDArray[np.float32] | None = None) -> None:
-        """Write the final score into the leaves of a batch where the game is over after passes alone.
+        """Write the final score into those of a batch's first ``count`` leaves where passes alone ended the game.
 
         Args:
-            owners: float32[K, N*N], the leaves' ownership, 1 = Black's; overwritten for these leaves.
+            owners: float32[K, N*N], the leaves' ownership, 1 = Black's; overwritten for these leaves. None = not kept.
         """
         ended = (batch.kind[:count] == FINISHED) & (batch.depth[:count] <= 2)
         for i in np.flatnonzero(ended).tolist():
@@ -113,7 +113,7 @@ class RootEnding:
                     owners[i] = self.counted.ownership_black
 
     def applied(self, report: Report) -> Report:
-        """A report of the root, corrected by the final score."""
+        """A report of the root, corrected by the final score (module's docstring)."""
         counted, value = self.lead_stm, float(np.sign(self.lead_stm))
         if self._passes >= 2:
             return replace(report, value_stm=value, score_stm=None if report.score_stm is None else counted)
@@ -128,8 +128,8 @@ class RootEnding:
         """A report of a settled root, corrected.
 
         Args:
-            score: the search's lead, for the side to move.
-            error: the network's own lead less the final score.
+            score: the search's lead in points, for the side to move.
+            error: the network's own lead minus the final score.
         """
         counted = self.lead_stm
         is_counted = self._agrees(report.value_stm) or abs(score - error - counted) <= _tolerance(error)
@@ -139,9 +139,10 @@ class RootEnding:
         return replace(report, score_stm=score - error, moves=moves)
 
     def _applied_to(self, move: MoveReport, error: float, is_counted: bool) -> MoveReport:
-        """A move of a settled root: it gains nothing, and a pass loses nothing, unless the search contradicts that.
+        """A move of a settled root, corrected: no move gains points and a pass loses none, if the search agrees.
 
         Args:
+            error: the network's own lead minus the final score.
             is_counted: the search does not contradict the root's final score.
         """
         if move.score_stm is None or move.visits == 0:
@@ -156,10 +157,15 @@ class RootEnding:
         return replace(move, score_stm=lead)
 
     def _agrees(self, value_stm: float) -> bool:
-        """Whether a value makes the final score's winner certain; a search that wins gives points away."""
+        """Whether a value makes the final score's winner certain; the lead then proves nothing, since a winning search
+        gives points away."""
         return value_stm * float(np.sign(self.lead_stm)) >= CERTAIN
 
 
 def _tolerance(error: float) -> float:
-    """Points by which a search's lead may differ from the network's own before it contradicts the final score."""
+    """Maximum difference between a search's lead and the network's own, in points, that contradicts no final score.
+
+    Args:
+        error: the network's own lead minus the final score.
+    """
     return CONTRADICTION + CONTRADICTION_SHARE * abs(error)

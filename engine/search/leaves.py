@@ -1,16 +1,16 @@
 """A batch of leaves in flight, and their evaluation: finished games, cache, network, rollouts.
 
-A batch has one row a leaf. :func:`engine.search.selection.select` writes the path, the kernels here the position at its
-end, and :func:`engine.search.backup.complete` backs the result up. Nothing here touches the tree, so no lock is held; a
-worker replays each leaf's path on its own position.
+A batch has one row for each leaf. :func:`engine.search.selection.select` writes the path; the kernels here write what
+they find about the position at its end (moves, priors, values); :func:`engine.search.backup.complete` backs the result
+up. Nothing here touches the tree, so no lock is held; a worker replays each leaf's path on its own position.
 
 The root is always playable, even after two passes; below it a game is over after two passes in a row. Under area
 scoring the board is then scored with all stones alive, so the search sees whether a pass is safe while dead stones of
-the opponent's stand. Under territory scoring the players would agree on dead stones: :func:`score_finished_territory`
-estimates them by rollouts.
+the opponent are still on the board. Under territory scoring the players would agree on dead stones:
+:func:`score_finished_territory` estimates them by rollouts.
 
-A leaf's moves are its legal moves, superko included, and the pass. Left out are fills of an own single-point eye
-with no chain beside it in atari: they win nothing that a pass would not keep.
+A leaf's moves are its legal moves, by superko too, and the pass, except moves that fill a single-point eye of the
+player's own while no chain beside the eye is in atari: they win nothing that a pass would not keep.
 """
 
 import math
@@ -41,52 +41,58 @@ from engine.rollout.patterns import all_states
 from engine.rollout.policy import Tables, play_out_by_policy
 from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import LAST_BEFORE, LAST_CAPTURED, LAST_MOVE, consider, weigh
-from engine.search.priors import rank, rank_evenly
+from engine.search.priors import write_codes, write_equal_codes
 from engine.search.value_bias import bucket_key
 from engine.system.arrays import allocate
 from engine.system.jit import inlined_kernel, kernel
 
 MAX_DEPTH = 512
-"""Moves below the root that a path may hold; a node that deep is not searched further."""
+"""Maximum number of moves in a path; a node at this depth is not searched further."""
 
-NEW, KNOWN, FINISHED, UNSCORED, ROLLED, ROLLOUT_BACKED_UP = range(6)
-"""Kinds of leaves: unevaluated; evaluated before; game over, scored; game over, dead stones unknown; unevaluated, for a
-rollout alone; unevaluated, its rollout backed up already"""
+NEW, IN_TREE, FINISHED, UNSCORED, ROLLED, ROLLOUT_BACKED_UP = range(6)
+"""Kinds of leaves:
+
+NEW: to be expanded, evaluated by the result cache, the network or a rollout;
+IN_TREE: the tree has its value already, since the game is over there or its depth is MAX_DEPTH;
+FINISHED: the game is over, scored by this row;
+UNSCORED: the game is over under territory scoring, dead stones not estimated yet;
+ROLLED: not to be expanded, for a rollout alone;
+ROLLOUT_BACKED_UP: as NEW, its rollout backed up before the network's value."""
 
 
 class Batch(NamedTuple):
-    """K leaves; A = N*N + 1 policy entries, B = K with value bias correction, else 0."""
+    """A batch of K leaves; A = N*N + 1 policy entries, B = K with value bias correction, else 0."""
 
     node: Annotated[np.ndarray, "int32[K, MAX_DEPTH]"]
-    """nodes of the path from the root to the leaf's parent"""
+    """nodes of the path, from the root to the leaf's parent"""
     edge_index: Annotated[np.ndarray, "int16[K, MAX_DEPTH]"]
-    """index of the path's edge among the edges of each node"""
+    """for each node of the path, the index of the chosen edge among the node's edges"""
     move: Annotated[np.ndarray, "int16[K, MAX_DEPTH]"]
-    """point played by each edge of the path"""
+    """point played by each edge of the path, PASS = 0"""
     depth: Annotated[np.ndarray, "int32[K]"]
-    """edges of the path"""
+    """number of edges of the path"""
     leaf: Annotated[np.ndarray, "int32[K]"]
     """the node at the end of the path"""
     kind: Annotated[np.ndarray, "uint8[K]"]
-    """NEW, KNOWN, FINISHED, UNSCORED, ROLLED or ROLLOUT_BACKED_UP"""
+    """NEW, IN_TREE, FINISHED, UNSCORED, ROLLED or ROLLOUT_BACKED_UP"""
     captured: Annotated[np.ndarray, "int16[K]"]
     """stones captured by the last move of the path"""
-    request_row: Annotated[np.ndarray, "int32[K]"]
-    """slot of the evaluation request; -1 without evaluation"""
+    request_slot: Annotated[np.ndarray, "int32[K]"]
+    """the leaf's slot in the evaluation request; -1 if the network does not evaluate it"""
     bucket_key: Annotated[np.ndarray, "uint64[B]"]
-    """key of the value bias bucket (:mod:`engine.search.value_bias`)"""
+    """:func:`engine.search.value_bias.bucket_key` of the leaf's position"""
     cache_key: Annotated[np.ndarray, "uint64[K]"]
-    """key in the result cache"""
+    """key of the leaf's position in the result cache"""
     symmetry: Annotated[np.ndarray, "uint8[K]"]
-    """symmetry under which the network sees the position"""
+    """symmetry under which the position is encoded, 0 to 7"""
     n_listed: Annotated[np.ndarray, "int32[K]"]
     """number of the leaf's moves"""
     listed: Annotated[np.ndarray, "uint16[K, A]"]
-    """policy indices of the leaf's moves"""
+    """policy indices of the leaf's moves, ascending, the pass last; the first n_listed are in use"""
     prior_codes: Annotated[np.ndarray, "uint16[K, A]"]
-    """prior codes by policy index (:mod:`engine.search.priors`)"""
+    """codes of the priors by policy index (:mod:`engine.search.priors`)"""
     logits: Annotated[np.ndarray, "float32[K, A]"]
-    """the network's move logits in policy order, symmetry undone"""
+    """move logits of the network or the tree policy in policy order, symmetry undone"""
     value: Annotated[np.ndarray, "float32[K]"]
     """network value or exact result, -1 to 1 for the side to move at the leaf"""
     rollout: Annotated[np.ndarray, "float32[K]"]
@@ -94,32 +100,32 @@ class Batch(NamedTuple):
     lead: Annotated[np.ndarray, "float32[K]"]
     """lead in points of the side to move at the leaf; 0 if unknown"""
     scratch: Annotated[np.ndarray, "float32[2, A]"]
-    """working memory of :func:`engine.search.priors.rank`"""
+    """working memory of :func:`engine.search.priors.write_codes`"""
 
 
 def new_batch(size: int, capacity: int, corrects: bool = False) -> Batch:
-    """A batch for ``capacity`` leaves on one board size.
+    """Allocate a batch for ``capacity`` leaves on one board size.
 
     Args:
-        corrects: with value bias correction (:mod:`engine.search.value_bias`).
+        corrects: whether the tree uses value bias correction (:mod:`engine.search.value_bias`).
     """
     lengths = {"K": capacity, "A": size * size + 1, "B": capacity if corrects else 0}
     return allocate(Batch, **lengths)
 
 
 FINISHED_ROLLOUTS, FINISHED_UNIFORM_ROLLOUTS = 16, 32
-"""Rollouts, by the rollout policy or uniformly random, that estimate dead stones at the end of a game under territory
-scoring; they take two milliseconds on 19x19. In 400 scored games between 9-dans the rollout policy finds 95% of the
-winners, uniform rollouts 92%; :mod:`engine.play.life_and_death` with many more rollouts finds 96%."""
+"""Number of rollouts that estimate dead stones at the end of a game under territory scoring: by the rollout policy, or
+uniformly random ones. They take two milliseconds on 19x19. In 400 scored games between 9-dans the rollout policy finds
+95% of the winners, uniform rollouts 92%; :mod:`engine.play.life_and_death` with many more rollouts finds 96%."""
 FINISHED_CERTAINTY = 0.1
-"""A chain is dead at the end of such a game if its mean ownership is the opponent's by at least this."""
+"""Minimum mean ownership for the opponent at which a chain is dead at the end of a game under territory scoring"""
 UNCONSIDERED = -9.0
 """Logit of the pass and of moves that the tree policy does not consider"""
 
 
 @inlined_kernel
 def replay(root, position, batch, i):
-    """Set ``position`` to that of leaf i; returns the stones captured by the last move, 0 at the root."""
+    """Set ``position`` to leaf i's by playing its path from ``root``; returns the stones captured by the last move."""
     copy_position(position, root)
     color, captured = root.meta[META_TO_MOVE], 0
     for d in range(batch.depth[i]):
@@ -130,7 +136,7 @@ def replay(root, position, batch, i):
 
 @kernel
 def _saves_chain(board, point, color):
-    """Whether a chain of the colour next to the point is in atari."""
+    """Whether a chain of the colour ``color`` next to the point is in atari."""
     stride = board.meta[META_STRIDE]
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         if board.color[neighbour] == color and board.libs[board.head[neighbour]] == 1:
@@ -140,10 +146,10 @@ def _saves_chain(board, point, color):
 
 @kernel
 def list_moves(position, listed):
-    """Write the moves of a node, for the side to move, the pass last; returns their number.
+    """List the moves that the search considers in a position, the pass last; returns their number.
 
     Args:
-        listed: uint16[N*N + 1]: overwritten with their policy indices, in order.
+        listed: uint16[N*N + 1], overwritten: policy indices of the moves, ascending.
     """
     board, color = position.board, position.meta[META_TO_MOVE]
     size = board.meta[META_SIZE]
@@ -162,7 +168,7 @@ def list_moves(position, listed):
 
 @kernel
 def _sign(lead):
-    """Result of a lead: 1, 0 or -1."""
+    """The sign of a lead as a game result: 1, 0 or -1."""
     if lead > 0.0:
         return 1.0
     return -1.0 if lead < 0.0 else 0.0
@@ -170,7 +176,11 @@ def _sign(lead):
 
 @inlined_kernel
 def _prepare_leaf(root, position, batch, i):
-    """Replay leaf i, then list its moves or score a finished game; False if it needs no evaluation."""
+    """Replay leaf i, then list its moves or, if the game is over, score it (area) or mark it UNSCORED (territory).
+
+    Returns:
+        bool: whether the leaf needs an evaluation: the game is not over, and the leaf is not ROLLED.
+    """
     batch.captured[i] = replay(root, position, batch, i)
     if len(batch.bucket_key) > 0:
         batch.bucket_key[i] = bucket_key(position)
@@ -189,7 +199,7 @@ def _prepare_leaf(root, position, batch, i):
 
 @kernel
 def set_exact_result(batch, i, lead_stm):
-    """Write the exact result of a finished game for leaf i."""
+    """Make leaf i FINISHED; its value, rollout result and lead follow from ``lead_stm``, the side to move's points."""
     batch.kind[i] = FINISHED
     batch.value[i] = _sign(lead_stm)
     batch.rollout[i] = batch.value[i]
@@ -198,7 +208,7 @@ def set_exact_result(batch, i, lead_stm):
 
 @kernel
 def prepare(root, position, batch, count):
-    """Prepare the new leaves of a batch in a search without network and patterns.
+    """Replay the NEW leaves of a batch and list their moves, in a search without network and patterns.
 
     Args:
         root: :class:`engine.go.position.Position` at the root, only read.
@@ -211,13 +221,14 @@ def prepare(root, position, batch, count):
 
 @kernel
 def prepare_by_patterns(root, position, batch, count, moves, numbers, theta):
-    """Prepare the new leaves of a batch and write the tree policy's logits for their moves.
+    """Replay the NEW leaves of a batch, list their moves and write the tree policy's logits for the moves.
 
-    The pass, and moves that the policy does not consider (fills of own eyes that save a chain), get ``UNCONSIDERED``.
+    The pass, and moves that the policy does not consider (filling an eye of one's own to save a chain), get
+    ``UNCONSIDERED``.
 
     Args:
         root, position: as for :func:`prepare`.
-        moves: :class:`engine.rollout.softmax.Candidates`, the worker's own.
+        moves: :class:`engine.rollout.softmax.Candidates`, the worker's own, overwritten.
         numbers, theta: the tree policy's tables and weights.
     """
     for i in range(count):
@@ -227,7 +238,7 @@ def prepare_by_patterns(root, position, batch, count, moves, numbers, theta):
 
 @kernel
 def _tree_policy_logits(position, batch, i, moves, numbers, theta):
-    """Write the tree policy's logits for leaf i, after its replay on ``position``."""
+    """Write the tree policy's logits for leaf i, to which ``position`` has been replayed."""
     size, played = position.board.meta[META_SIZE], position.meta[META_N_MOVES]
     all_states(position.board, moves.cell)
     moves.last[LAST_MOVE] = position.moves[played - 1] if played > 0 else PASS
@@ -244,39 +255,39 @@ def _tree_policy_logits(position, batch, i, moves, numbers, theta):
 
 @kernel
 def tree_policy_priors(root, position, batch, count, moves, numbers, theta):
-    """Write the tree policy's priors for the leaves that await the network.
+    """Write the tree policy's priors for the NEW leaves of a batch that the network evaluates.
 
-    They are placeholders (:mod:`engine.search.alphago_2016`), or final if the network has no policy.
+    The priors are placeholders (:mod:`engine.search.alphago_2016`), or final if the network has no policy.
 
     Args:
         root, position, moves, numbers, theta: as for :func:`prepare_by_patterns`.
     """
     for i in range(count):
-        if batch.kind[i] == NEW and batch.request_row[i] >= 0:
+        if batch.kind[i] == NEW and batch.request_slot[i] >= 0:
             replay(root, position, batch, i)
             _tree_policy_logits(position, batch, i, moves, numbers, theta)
-            _rank(batch, i, 1.0)
+            _write_row_priors(batch, i, 1.0)
 
 
 @kernel
 def prepare_for_network(root, position, batch, count, cache, scratch, seed, random_symmetry, planes, globals_):
-    """Prepare the new leaves of a batch, look them up in the cache and encode the misses.
+    """Replay the NEW and ROLLED leaves of a batch; look the NEW ones up in the cache and encode the misses.
 
-    The symmetry of a position is a hash of its key and the seed, so it is the same in every worker and every search.
+    A position's symmetry is a hash of its key and the seed, so it is the same in every worker and every search.
 
     Args:
         root, position: as for :func:`prepare`.
-        scratch: the encoder's working memory, the worker's own.
-        seed: uint64.
+        scratch: the encoder's working memory, the worker's own; its type selects the encoder.
+        seed: uint64, for the symmetries.
         random_symmetry: False = always symmetry 0.
-        planes, globals_: slots of the request, overwritten from the first one on.
+        planes, globals_: arrays of a :class:`engine.inference.slots.Request`; slot 0, 1, ... gets the misses.
     Returns:
-        int: slots filled.
+        int: number of slots filled.
     """
     size = root.board.meta[META_SIZE]
     filled = 0
     for i in range(count):
-        batch.request_row[i] = -1
+        batch.request_slot[i] = -1
         if batch.kind[i] not in (NEW, ROLLED):
             continue
         batch.lead[i] = 0.0
@@ -292,23 +303,27 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, rand
         symmetry = ((key ^ seed) * GOLDEN) >> np.uint64(61) if random_symmetry else np.uint64(0)
         batch.symmetry[i] = symmetry
         encoders.encode(position, int(symmetry), scratch, planes[filled], globals_[filled])
-        batch.request_row[i] = filled
+        batch.request_slot[i] = filled
         filled += 1
     return filled
 
 
 @kernel
 def begin_rollout(position):
-    """Term of a rollout's lead that depends on its first position; see :func:`end_rollout`."""
+    """Black's points that :func:`end_rollout` adds to a rollout's lead, computed before the rollout begins."""
     return -white_komi(position) if position.rules[RULE_SCORING] == SCORING_TERRITORY else 0.0
 
 
 @kernel
 def end_rollout(position, lead):
-    """Black's lead in points at the end of a rollout; ``lead`` is from :func:`begin_rollout`.
+    """Black's lead in points at the end of a rollout.
 
-    Under territory scoring the lead is that of area, less the difference between area and territory scoring at the
-    start of the rollout, after which both sides play equally many stones.
+    Under territory scoring this is the area lead minus ``white_komi`` at the start of the rollout, which includes the
+    difference between the two scorings up to there; from there on both sides play equally many stones.
+
+    Args:
+        position: at the end of the rollout.
+        lead: result of :func:`begin_rollout`.
     """
     territory = position.rules[RULE_SCORING] == SCORING_TERRITORY
     return lead + (area_lead_black(position.board) if territory else final_score_black(position))
@@ -316,7 +331,13 @@ def end_rollout(position, lead):
 
 @kernel
 def _enter_rollout(position, batch, i, color, lead, gives_score):
-    """Write the result of leaf i's rollout, at whose start ``color`` was to move; ``position`` is at its end."""
+    """Write the result of leaf i's rollout, and its lead if ``gives_score`` or the leaf is ROLLED.
+
+    Args:
+        position: at the end of the rollout.
+        color: to move at its start.
+        lead: result of :func:`begin_rollout`.
+    """
     lead = end_rollout(position, lead)
     if color != BLACK:
         lead = -lead
@@ -329,13 +350,15 @@ def _enter_rollout(position, batch, i, color, lead, gives_score):
 def roll_out_by_policy(
     root, position, batch, count, state, gives_score, weights, tables, replies, reply_probability, cell
 ):
-    """Play a rollout by the rollout policy from every new leaf of a batch; see :func:`roll_out`.
+    """Play a rollout by the rollout policy from every NEW or ROLLED leaf of a batch; see :func:`roll_out`.
 
-    Moves of the path that have the largest prior of their node are stored as last good replies.
+    With a reply probability above 0, moves of the path that have the largest prior of their node are stored as last
+    good replies.
 
     Args:
+        root, position, state, gives_score: as for :func:`roll_out`.
         weights, tables, replies, reply_probability: as for :func:`engine.rollout.policy.play_out_by_policy`.
-        cell: uint8[L], overwritten.
+        cell: uint8[L], working memory, overwritten.
     """
     for i in range(count):
         if batch.kind[i] not in (NEW, ROLLED):
@@ -358,12 +381,14 @@ def roll_out_by_policy(
 
 @kernel
 def roll_out(root, position, batch, count, state, gives_score):
-    """Play a uniformly random rollout from every new leaf of a batch; writes ``rollout`` and perhaps ``lead``.
+    """Play a uniformly random rollout from every NEW or ROLLED leaf of a batch.
+
+    Writes ``batch.rollout``; also ``batch.lead`` of ROLLED leaves, and of NEW ones if ``gives_score``.
 
     Args:
         root, position: as for :func:`prepare`.
         state: uint64[4], the worker's random state.
-        gives_score: write ``lead``, since the network has no score head.
+        gives_score: leads come from rollouts, since no network has a score head.
     """
     for i in range(count):
         if batch.kind[i] not in (NEW, ROLLED):
@@ -377,19 +402,19 @@ def roll_out(root, position, batch, count, state, gives_score):
 
 @kernel
 def take_results(batch, count, symmetries, policy, value, score, gives_policy, gives_score, cache):
-    """Copy the network's outputs for the misses of a batch, symmetry undone, and store them in the cache.
+    """Copy the network's outputs from a request into the batch, symmetry undone, and store them in the cache.
 
     Logits are rounded as the cache rounds them, so that hits and misses grow the same tree.
 
     Args:
         symmetries: int16[8, N*N + 1]: :func:`engine.features.symmetry.symmetry_table`.
-        policy, value, score: output slots of the request.
-        gives_policy: the network has a policy; otherwise ``batch.logits`` stay unchanged.
+        policy, value, score: output arrays of the request, by slot.
+        gives_policy: the network has a policy head; otherwise ``batch.logits`` are only rounded.
         gives_score: the network has a score head; otherwise ``batch.lead`` stays unchanged.
     """
     moves = symmetries.shape[1]
     for i in range(count):
-        row = batch.request_row[i]
+        row = batch.request_slot[i]
         if row < 0:
             continue
         if gives_policy:
@@ -404,37 +429,42 @@ def take_results(batch, count, symmetries, policy, value, score, gives_policy, g
 
 
 @kernel
-def rank_moves(batch, count, temperature):
-    """Turn the logits of every new leaf into priors over its moves."""
+def write_leaf_priors(batch, count, temperature):
+    """Turn the logits of every NEW or ROLLOUT_BACKED_UP leaf into priors over its moves (:func:`write_codes`)."""
     for i in range(count):
         if batch.kind[i] in (NEW, ROLLOUT_BACKED_UP):
-            _rank(batch, i, temperature)
+            _write_row_priors(batch, i, temperature)
 
 
 @kernel
-def _rank(batch, i, temperature):
-    """:func:`rank_moves` for leaf i."""
+def _write_row_priors(batch, i, temperature):
+    """Turn leaf i's logits into priors over its moves."""
     n, surprise, likelihood = batch.n_listed[i], batch.scratch[0], batch.scratch[1]
-    rank(batch.listed[i], n, batch.logits[i], temperature, surprise, likelihood, batch.prior_codes[i])
+    write_codes(batch.listed[i], n, batch.logits[i], temperature, surprise, likelihood, batch.prior_codes[i])
 
 
 @kernel
-def shuffle_moves(batch, count, state):
-    """Write equal priors for the moves of every new leaf, their order random."""
+def write_equal_priors(batch, count, state):
+    """Write equal priors for the moves of every NEW leaf, with jitter that decides their order.
+
+    Args:
+        state: uint64[4], random state.
+    """
     for i in range(count):
         if batch.kind[i] == NEW:
-            rank_evenly(batch.listed[i], batch.n_listed[i], state, batch.prior_codes[i])
+            write_equal_codes(batch.listed[i], batch.n_listed[i], state, batch.prior_codes[i])
 
 
 def score_finished_territory(
     root: Position, position: Position, batch: Batch, count: int, tables: Tables | None, seed: int
 ) -> None:
-    """Score the finished games of a batch whose dead stones are unknown, by the ownership of rollouts.
+    """Score the UNSCORED leaves of a batch, with dead stones by the ownership of rollouts.
 
     Rare (two passes in the tree under territory scoring) and slow, some milliseconds each; each such node is scored
     once, since the tree stores the result.
 
     Args:
+        root, position: as for :func:`prepare`.
         tables: the rollout policy's; None = uniformly random rollouts.
     """
     rollouts = FINISHED_ROLLOUTS if tables else FINISHED_UNIFORM_ROLLOUTS

@@ -1,4 +1,4 @@
-"""Move filters: the moves that a search may choose, by colour and point, down to a depth."""
+"""Move filters: which moves a search may choose, by colour and point, from the root down to a depth."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,20 +17,21 @@ class Restriction:
 
     color: int
     points: frozenset[int]
-    """may contain PASS"""
+    """points of the padded board, perhaps also PASS"""
     depth: int = 1
-    """moves from the root down to which it holds, 1 or more; 1 = at the root alone"""
+    """number of moves from the root for which the restriction holds, 1 or more; 1 = at the root alone"""
     is_exclusive: bool = False
+    """``points`` are the only ones allowed, instead of those forbidden"""
 
 
 @dataclass(frozen=True)
 class MoveFilter:
-    """Restrictions that all hold. Below the root a pass is always allowed, so that every node has a move."""
+    """Allows the moves that obey all ``restrictions``, and below the root always the pass: every node keeps a move."""
 
     restrictions: tuple[Restriction, ...] = ()
 
     def __and__(self, other: "MoveFilter") -> "MoveFilter":
-        """The filter of the moves that both allow."""
+        """The filter that allows the moves that both filters allow."""
         return MoveFilter(self.restrictions + other.restrictions)
 
     def allows(self, color: int, point: int) -> bool:
@@ -41,9 +42,10 @@ class MoveFilter:
         """The filter as the kernels read it.
 
         Args:
-            color: to move at the root.
+            size: board size.
+            color: the colour to move at the root.
         Returns:
-            uint8[D, L] by depth and point of the padded board, 1 = allowed; D is 1 or more, deeper all are allowed.
+            uint8[D, L] by depth and point of the padded board, 1 = allowed; D >= 1; from depth D on all are allowed.
         """
         depths = min(MAX_DEPTH, max((one.depth for one in self.restrictions), default=1))
         table = np.ones((depths, cell_count(size)), np.uint8)
@@ -59,17 +61,17 @@ class MoveFilter:
 
 EVERY_MOVE = MoveFilter()
 TOLERATED_VISITS = 1 / 256
-"""Share of the root's visits that excluded moves may have before they bias its value; a long analysis has such visits
-of the pass"""
+"""Maximum share of the root's visits for moves that a filter excludes: more bias the root's value. A long analysis has
+visits of the pass, which are excluded for the next move."""
 
 
 def only(color: int, points: Iterable[int], depth: int = 1) -> MoveFilter:
-    """The filter that allows a colour these points alone."""
+    """The filter that forbids a colour all points but these, down to a depth."""
     return MoveFilter((Restriction(color, frozenset(points), depth, is_exclusive=True),))
 
 
 def without(color: int, points: Iterable[int], depth: int = 1) -> MoveFilter:
-    """The filter that forbids a colour these points."""
+    """The filter that forbids a colour these points, down to a depth."""
     return MoveFilter((Restriction(color, frozenset(points), depth),))
 
 
@@ -77,7 +79,7 @@ def has_excluded_visits(tree: Tree, move_filter: NDArray[np.uint8]) -> bool:
     """Whether root moves that the filter excludes have more than ``TOLERATED_VISITS`` of the root's visits.
 
     Args:
-        move_filter: uint8[L] by point, the filter's row of the root.
+        move_filter: uint8[L] by point, 1 = allowed at the root.
     """
     root = int(tree.meta[META_ROOT])
     first, count = int(tree.first_edge[root]), int(tree.n_edges[root])

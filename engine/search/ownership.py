@@ -1,9 +1,9 @@
 """Ownership averaged over the search tree: each node's own, and the mean over a subtree.
 
-A node's row is the network's ownership of its position, or the area of a game that has ended there. The mean weighs
-rows as the tree weighs values: one visit for the node itself, and its visits for each child. A row takes one byte a
-point (361 bytes beside a node's 823 on 19x19). Only searches that are asked for ownership have rows. They use caches of
-their own, because the result cache does not hold ownership.
+A node's row is the network's ownership of its position, or the area if the game has ended there. The mean weighs rows
+as the tree weighs values: one visit for the node's own row, and a child's visits for the mean of its subtree. A row
+takes one byte for each point (361 bytes beside a node's 823 on 19x19). Only searches that are asked for ownership have
+rows. They use caches of their own, because the result cache does not hold ownership.
 
 Threads: rows are written and read with the tree's lock held.
 """
@@ -26,25 +26,27 @@ from engine.system.jit import kernel
 STEPS = 127.0
 """Rows hold ownership as int8 from -127 to 127, 127 = Black's."""
 UNKNOWN = -128
-"""First byte of a row without ownership"""
+"""First byte of a row if the node's ownership is unknown"""
 LEAST_SHARE = 1.0 / 16384.0
-"""A node with a smaller share of the visits represents its whole subtree, which bounds the time of a report."""
+"""Below a node with a smaller share of the visits no rows are read: the node's own stands for its subtree. This bounds
+the time of a report."""
 STACK = 1 << 16
+"""Maximum number of nodes on the stack of :func:`add_up_ownership`"""
 CACHE_SCALE = 60.0
-"""Factor that spreads ownership over the range of the cache's logits, in steps of 1/30,000"""
+"""Factor from ownership to the logits in whose place a cache stores it, so that its steps are about 1/30,000"""
 
 
 class NodeOwnership:
-    """The rows of one tree. Threads: the tree's lock is held."""
+    """The ownership rows of one tree's nodes. Threads: the tree's lock is held."""
 
     def __init__(self, points: int) -> None:
-        """No rows yet; ``points`` is N*N."""
+        """Make it without rows; ``points`` is N*N."""
         self.rows = np.full((0, points), UNKNOWN, np.int8)
         self._stack = np.zeros(STACK, np.int32)
         self._shares = np.zeros(STACK, np.float64)
 
     def grow(self, rows: int) -> None:
-        """Grow to a number of rows."""
+        """Grow to at least this number of rows; new ones are unknown."""
         have = len(self.rows)
         if rows > have:
             self.rows.resize((rows, self.rows.shape[1]), refcheck=False)
@@ -62,17 +64,17 @@ class NodeOwnership:
 
 
 class OwnershipSums(NamedTuple):
-    """Weighted sums of ownership: row 0 for the whole tree, the others for each of M visited root moves."""
+    """Weighted sums of ownership: row 0 for the whole tree, row 1 + m for the subtree of visited root move m."""
 
     moves: np.ndarray
-    """int32[M]: points"""
+    """int32[M]: points of the visited root moves"""
     weights: np.ndarray
-    """float64[1 + M or more]: share of the visits whose ownership is known"""
+    """float64[1 + M or more]: share of the visits whose nodes have a known ownership"""
     sums: np.ndarray
     """float64[2, 1 + M or more, N*N]: weighted sums of ownership (``STEPS`` = Black's) and of its square"""
 
     def means(self) -> "RootOwnership":
-        """Means and standard deviations. Threads: any, without a lock."""
+        """Divide the sums: means and standard deviations of ownership. Threads: any, without a lock."""
         known = self.weights > 0.0
         weights = np.where(known, self.weights, 1.0)[:, None]
         means = self.sums[0] / weights
@@ -85,12 +87,14 @@ class RootOwnership(NamedTuple):
     """Mean ownership of a tree; arrays are float64[N*N] in policy order, 1 = Black's, None = unknown."""
 
     black: np.ndarray | None
+    """mean over the tree"""
     stdev: np.ndarray | None
+    """standard deviation over the tree"""
     moves: dict[int, tuple[np.ndarray | None, np.ndarray | None]]
     """mean and standard deviation in the subtree of each visited root move, by its point"""
 
     def given_to(self, moves: list[MoveReport]) -> list[MoveReport]:
-        """The moves of a report, with the ownership of their subtrees."""
+        """Copies of a report's moves, with the ownership of their subtrees."""
         found = [(move, *self.moves.get(move.point, (None, None))) for move in moves]
         return [replace(move, ownership_black=black, ownership_stdev=stdev) for move, black, stdev in found]
 
@@ -100,12 +104,12 @@ NO_OWNERSHIP = RootOwnership(None, None, {})
 
 @kernel
 def add_up_ownership(tree, rows, stack, shares, moves, weights, sums, squares):
-    """Add up the ownership of the root's tree; each node is read once.
+    """Add up the ownership of the tree's nodes, for the whole tree and for each visited root move, in a single pass.
 
     Args:
-        rows: int8[nodes, N*N].
-        stack, shares: int32[STACK] and float64[STACK], overwritten.
-        moves: int32[edges of the root], overwritten: visited moves.
+        rows: int8[nodes, N*N]: rows of :class:`NodeOwnership`.
+        stack, shares: int32[STACK] and float64[STACK], working memory, overwritten.
+        moves: int32[edges of the root], overwritten: points of the visited moves.
         weights, sums, squares: float64[1 + edges] and float64[1 + edges, N*N] twice, zeros; see
             :class:`OwnershipSums`.
     Returns:
@@ -140,9 +144,10 @@ def _add_subtree(tree, rows, top, stack, shares, sums, squares):
 
     Args:
         rows, stack, shares: as for :func:`add_up_ownership`.
+        top: the subtree's root.
         sums, squares: float64[N*N]: sums of ownership (``STEPS`` = Black's) and of its square, added to.
     Returns:
-        float: the share of the visits whose ownership is known.
+        float: the share of the visits whose nodes have a known ownership.
     """
     stack[0], shares[0], count, known = top, 1.0, 1, 0.0
     while count > 0:
@@ -167,7 +172,7 @@ def _add_subtree(tree, rows, top, stack, shares, sums, squares):
 
 @kernel
 def _add_row(rows, node, weight, sums, squares):
-    """Add the ownership of one node; returns the weight, 0 if its ownership is unknown."""
+    """Add one node's ownership, times ``weight``, and its square; returns the weight, 0 if the ownership is unknown."""
     row = rows[node]
     if row[0] == UNKNOWN:
         return 0.0
@@ -180,14 +185,16 @@ def _add_row(rows, node, weight, sums, squares):
 
 @kernel
 def take_ownership(batch, count, to_move, symmetries, ownership, cache, owners):
-    """Write the ownership of a batch's new leaves, from the network's outputs or from the cache.
+    """Write the ownership of a batch's NEW leaves, from the network's outputs or from the cache.
+
+    FINISHED leaves are left to :func:`finished_ownership`; the ownership of other leaves is unknown.
 
     Args:
         to_move: colour to move at the root.
         symmetries: int16[8, N*N + 1]: :func:`engine.features.symmetry.symmetry_table`.
-        ownership: float32[S, N*N], output slots of the request.
+        ownership: float32[S, N*N], the request's output by slot.
         cache: ``ownership`` of :class:`engine.inference.cache.OwnershipCaches`.
-        owners: float32[K, N*N], overwritten: 1 = Black's; the first item is NaN if the ownership is unknown.
+        owners: float32[K, N*N] by leaf, overwritten: 1 = Black's; the first item is NaN if the ownership is unknown.
     """
     points = owners.shape[1]
     for i in range(count):
@@ -198,7 +205,7 @@ def take_ownership(batch, count, to_move, symmetries, ownership, cache, owners):
         if batch.kind[i] != NEW:
             continue
         sign = 1.0 if (to_move == BLACK) == (batch.depth[i] % 2 == 0) else -1.0
-        row = batch.request_row[i]
+        row = batch.request_slot[i]
         if row >= 0:
             indices = symmetries[batch.symmetry[i]]
             for index in range(points):
@@ -212,7 +219,7 @@ def take_ownership(batch, count, to_move, symmetries, ownership, cache, owners):
 
 
 def finished_ownership(root: Position, position: Position, batch: Batch, count: int, owners: np.ndarray) -> None:
-    """Write the ownership of leaves where the game has ended; under territory scoring it is unknown.
+    """Write the ownership of a batch's FINISHED leaves: the area, all stones alive; unknown under territory scoring.
 
     Args:
         root, position: as for :func:`engine.search.leaves.prepare`.
@@ -226,14 +233,19 @@ def finished_ownership(root: Position, position: Position, batch: Batch, count: 
 
 @kernel
 def write_area(root, position, batch, i, owner):
-    """Write the area of leaf i's board, all stones alive."""
+    """Write the area of leaf i's board, all stones alive, into ``owner``, float32[N*N], 1 = Black's."""
     replay(root, position, batch, i)
     area_owner(position.board, owner)
 
 
 @kernel
 def store_ownership(batch, count, owners, rows):
-    """Write the ownership of a batch's leaves, after their backup, into the tree's rows."""
+    """Write the ownership of a batch's NEW and FINISHED leaves, after their backup, into the tree's rows.
+
+    Args:
+        owners: float32[K, N*N], from :func:`take_ownership` and :func:`finished_ownership`.
+        rows: int8[nodes, N*N]: rows of :class:`NodeOwnership`.
+    """
     for i in range(count):
         if batch.kind[i] != NEW and batch.kind[i] != FINISHED:
             continue

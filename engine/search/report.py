@@ -14,18 +14,21 @@ from engine.system.arrays import allocate
 from engine.system.jit import kernel
 
 PV_LENGTH = 24
+"""Maximum number of moves in a principal variation"""
 LCB_DEVIATIONS = 5.0
+"""Standard errors by which a lower confidence bound is below the mean"""
 
 
 @dataclass(frozen=True)
 class MoveReport:
-    """One move at the root; values are those of the side to move there."""
+    """One move at the root; values are for the side to move there."""
 
     point: int
+    """the point played, or PASS"""
     visits: int
     prior: float
     value_stm: float
-    """-1 to 1; for a move without visits the root's value"""
+    """mean value, -1 to 1; for a move without visits the root's value"""
     lcb_stm: float
     """lower confidence bound of ``value_stm`` (:func:`_lower_bound`)"""
     score_stm: float | None
@@ -33,57 +36,66 @@ class MoveReport:
     pv: list[int]
     """principal variation, this move first"""
     pv_visits: list[int]
-    """visits of each move of ``pv``"""
+    """number of visits of each move of ``pv``"""
     ownership_black: np.ndarray | None = None
-    """mean ownership of the move's subtree, as in :class:`Report`; None unless the search keeps it"""
+    """mean ownership over the move's subtree, as in :class:`Report`; None unless the search keeps it"""
     ownership_stdev: np.ndarray | None = None
+    """standard deviation of ownership over the move's subtree; None unless the search keeps it"""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The results of a search so far."""
+    """The results of a search so far, at the root."""
 
     visits: int
     """visits of the root, including those kept from earlier searches"""
     playouts_this_run: int
+    """visits of the root added in this run"""
     seconds: float
+    """time since the start of the run"""
     value_stm: float
-    """-1 to 1 for the side to move"""
+    """mean value, -1 to 1 for the side to move"""
     score_stm: float | None
+    """expected lead of the side to move in points; None if nothing estimates it"""
     moves: list[MoveReport]
     """the moves with visits, best first (:func:`engine.search.choosing.best_first`); all moves while none has a visit.
     A :class:`Watcher` may add moves without visits"""
     ownership_black: np.ndarray | None
     """float[N*N] in policy order, 1 = Black's, -1 = White's; None unless requested"""
     tree_nodes: int
+    """number of nodes in the tree"""
     evaluations: int
-    """positions evaluated by the network in this run"""
+    """positions that the server evaluated since the start of this run, for other searches too"""
     has_values: bool = True
-    """values are the network's; else they are means of rollout results"""
+    """the network has a value head; else values are means of rollout results"""
     ownership_stdev: np.ndarray | None = None
     """float[N*N]: standard deviation of ownership over the tree; None if ownership was estimated before the search"""
     network_score_stm: float | None = None
-    """the network's own lead at the root in points; None without a score head"""
+    """the network's own lead at the root in points, for the side to move; None without a score head"""
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """The receiver of reports during a search, and their contents."""
+    """Who receives reports during a search, when, and what they contain."""
 
     on_report: Callable[[Report], None]
-    """called in the thread that runs the search, from the first visit of a move on"""
+    """called in the thread that runs the search, first when a move has a visit"""
     interval_s: float = 1.0
+    """seconds between reports"""
     first_s: float = 0.0
     """seconds until the first report; 0 = the interval"""
     fewest_moves: int = 0
-    """least number of moves in a report, with or without visits; all moves if there are fewer"""
+    """minimum number of moves in a report, filled up with moves without visits; a position with fewer has all in it"""
     ownership: bool = False
-    """reports contain ownership, for each move too: the mean over the tree or, without an ownership head, that of
-    rollouts before the search"""
+    """reports contain ownership: the mean over the tree, for each move too, if every node can have the network's; else
+    an estimate from before the search"""
 
 
 class RootTable(NamedTuple):
-    """The root's moves as arrays of A rows, filled by :func:`read_root`; values are those of its side to move."""
+    """The root's moves as arrays of A rows, filled by :func:`read_root`; values are for the root's side to move.
+
+    Columns are as in :class:`MoveReport`.
+    """
 
     point: Annotated[np.ndarray, "int16[A]"]
     visits: Annotated[np.ndarray, "int32[A]"]
@@ -96,20 +108,23 @@ class RootTable(NamedTuple):
     line_visits: Annotated[np.ndarray, "int32[A, PV_LENGTH]"]
     """visits of the moves of ``line``"""
     length: Annotated[np.ndarray, "int16[A]"]
-    """moves in ``line``"""
+    """number of moves in ``line``"""
 
 
 def new_root_table(size: int) -> RootTable:
-    """A table with a row for each move on a board size."""
+    """Allocate a table with a row for each move on a board size."""
     return allocate(RootTable, A=size * size + 1)
 
 
 @kernel
 def _lower_bound(mean, squares, visits):
-    """A mean less LCB_DEVIATIONS standard errors; a prior result of variance 1 is added to the results.
+    """Lower confidence bound of a mean result: LCB_DEVIATIONS standard errors below it.
+
+    1 is added to the sum of squared deviations, as by a prior result, so that few results do not look certain.
 
     Args:
         squares: sum of the squared results.
+        visits: number of results.
     """
     variance = (max(0.0, squares - visits * mean * mean) + 1.0) / visits
     return mean - LCB_DEVIATIONS * math.sqrt(variance / visits)
@@ -117,13 +132,13 @@ def _lower_bound(mean, squares, visits):
 
 @kernel
 def read_root(tree, tuning, move_filter, fewest, table):
-    """Fill the table with the root's visited moves; if they are fewer than ``fewest``, then with all other moves.
+    """Fill the table with the root's visited moves and, if these are fewer than ``fewest``, with all other moves.
 
     Args:
         move_filter: uint8[L] by point: 1 = a move to report.
         fewest: 1 or more.
     Returns:
-        tuple[int, int]: rows of visited moves, rows filled.
+        tuple[int, int]: number of rows of visited moves, which come first; number of rows filled.
     Threads: the tree's lock is held.
     """
     root = tree.meta[META_ROOT]
@@ -152,7 +167,7 @@ def read_root(tree, tuning, move_filter, fewest, table):
             table.point[count] = tree.move[edge]
             table.prior[count] = tree.P[edge]
             count += 1
-    if is_move(tree.best_unexpanded[root]):
+    if is_move(tree.best_without_edge[root]):
         for index in range(len(tree.point)):
             code = tree.prior_codes[root, index]
             if code != GONE and move_filter[tree.point[index]]:
@@ -176,8 +191,9 @@ def moves_in(table: RootTable, visited: int, count: int, fewest: int, with_score
 
     Args:
         visited, count: as returned by :func:`read_root`.
-        fewest: moves without visits are added up to this number, the largest priors first; all if none has a visit.
-        with_scores: whether this tree has leads in points.
+        fewest: moves without visits are added, the largest priors first, until the list has this many; if no move has a
+            visit, all are in it.
+        with_scores: whether the search estimates leads in points; else ``score_stm`` is None.
     """
     rows = list(range(visited))
     others = sorted(range(visited, count), key=lambda row: -table.prior[row])

@@ -1,9 +1,9 @@
 """Self-play at the root: noise, forced playouts, sequential halving, and the policy targets.
 
 With PUCT the target is the distribution of visits, without forced playouts. With sequential halving (Gumbel search) it
-is the improved policy, softmax(log prior / T + sigma(Q)), with completed Q that includes the score utility
-(:func:`engine.search.selection.edge_worth`); below the root PUCT selects. One leaf at a time is in flight. Threads: the
-tree is the caller's alone.
+is the improved policy, softmax(log prior / T + sigma(Q)), where unvisited moves have a completed Q and Q includes the
+score utility (:func:`engine.search.selection.edge_worth`); below the root PUCT selects. One leaf at a time is in
+flight. Threads: no other thread uses the tree.
 
 Sources: AlphaGo Zero (Methods, "Self-play": noise at the root, moves by visit counts); Wu, "Accelerating Self-Play
 Learning in Go", 2019 (arXiv 1902.10565), section 3.2: forced playouts and policy target pruning; appendix D: the root's
@@ -24,12 +24,17 @@ from engine.search.values import edge_mean, most_visited, node_value
 from engine.system.jit import kernel
 
 VISIT_OFFSET = 50.0
-"""c_visit of Danihelka et al."""
+"""c_visit of Danihelka et al., in :func:`sigma`"""
 
 
 @kernel
 def read_priors(tree, size, priors):
-    """Read the priors of the expanded root: float64[N*N + 1] in policy order, overwritten; 0 = no move."""
+    """Read the priors of the root, which must be expanded.
+
+    Args:
+        size: board size.
+        priors: float64[N*N + 1] in policy order, overwritten; 0 = no move.
+    """
     root = tree.meta[META_ROOT]
     for index in range(len(priors)):
         code = tree.prior_codes[root, index]
@@ -41,7 +46,12 @@ def read_priors(tree, size, priors):
 
 @kernel
 def write_priors(tree, priors, codes):
-    """Replace the root's priors (:func:`read_priors`); ``codes`` uint16[N*N + 1] is overwritten."""
+    """Replace the root's priors.
+
+    Args:
+        priors: as from :func:`read_priors`, for the same moves.
+        codes: uint16[N*N + 1], working memory, overwritten.
+    """
     for index in range(len(priors)):
         codes[index] = GONE if priors[index] <= 0.0 else to_prior_code(-math.log(priors[index]))
     replace_priors(tree, tree.meta[META_ROOT], codes)
@@ -49,7 +59,7 @@ def write_priors(tree, priors, codes):
 
 @kernel
 def temper(priors, temperature):
-    """P ** (1 / temperature), normalised, in place: float64[A]."""
+    """Replace priors, float64[A], by P ** (1 / temperature), normalised to the sum 1."""
     total = 0.0
     for index in range(len(priors)):
         if priors[index] > 0.0:
@@ -61,18 +71,20 @@ def temper(priors, temperature):
 
 @kernel
 def _normal(state):
-    """A standard normal variable by the Box-Muller transform."""
+    """Draw a standard normal variable by the Box-Muller transform; ``state``: uint64[4], random state."""
     radius = math.sqrt(-2.0 * math.log(1.0 - next_unit(state)))
     return radius * math.cos(2.0 * math.pi * next_unit(state))
 
 
 @kernel
 def draw_gamma(state, shape):
-    """A gamma variable of scale 1. Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
+    """Draw a gamma variable of scale 1.
 
     Args:
         state: uint64[4], random state.
-        shape: above 0; below 1 by their remark on such shapes.
+        shape: above 0.
+    Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000, with their note on shapes
+    below 1.
     """
     factor = 1.0
     if shape < 1.0:
@@ -89,13 +101,13 @@ def draw_gamma(state, shape):
 
 @kernel
 def mix_dirichlet(priors, share, concentration, state, noise):
-    """P = (1 - share) * P + share * noise, in place, over the moves that have a prior.
+    """Mix Dirichlet noise into the priors above 0, in place: P = (1 - share) * P + share * noise.
 
     Args:
         priors: float64[A].
-        concentration: sum of the noise's parameters, which are the same for every move.
+        concentration: sum of the Dirichlet distribution's parameters, which are the same for every move.
         state: uint64[4], random state.
-        noise: float64[A], overwritten.
+        noise: float64[A], working memory, overwritten.
     """
     count = 0
     for index in range(len(priors)):
@@ -112,13 +124,13 @@ def mix_dirichlet(priors, share, concentration, state, noise):
 
 @kernel
 def _forced_visits(tree, edge, factor):
-    """sqrt(factor * P * N): least visits of a visited edge of the root."""
+    """Visits that forced playouts give a visited edge of the root: sqrt(factor * P * N), N = visits of all edges."""
     return math.sqrt(factor * tree.P[edge] * (tree.meta[META_ROOT_VISITS] - 1))
 
 
 @kernel
 def forced_edge(tree, factor):
-    """The root's first visited edge with fewer visits than its forced ones; NONE if there is none."""
+    """The root's first visited edge that has fewer visits than :func:`_forced_visits`; NONE if there is none."""
     root = tree.meta[META_ROOT]
     first = np.int64(tree.first_edge[root])
     for edge in range(first, first + tree.n_edges[root]):
@@ -129,13 +141,14 @@ def forced_edge(tree, factor):
 
 @kernel
 def visit_target(tree, size, tuning, factor, priors, visits):
-    """Write the root's visits after policy target pruning; returns their sum.
+    """Write the visits of the root's moves after policy target pruning; returns their sum.
 
-    Every move but the most visited one loses at most its forced visits, while its PUCT score stays below that of the
-    most visited one; a single remaining visit is dropped too.
+    Every move except the most visited one loses visits, at most its forced ones, as long as its PUCT score without them
+    stays below the most visited move's; a single remaining visit is dropped too.
 
     Args:
-        factor: that of forced playouts; 0 = no pruning.
+        size: board size.
+        factor: of :func:`_forced_visits`; 0 = no pruning.
         priors: float64[N*N + 1]; moves without a prior get no visits, even if a kept tree has some.
         visits: float64[N*N + 1] in policy order, overwritten.
     """
@@ -168,19 +181,21 @@ def visit_target(tree, size, tuning, factor, priors, visits):
 
 @kernel
 def draw_candidates(tree, priors, policy_temperature, width, state, base, left):
-    """Draw moves without replacement by priors ** (1 / policy_temperature); all moves of the root get edges.
+    """Draw the candidates of sequential halving, and give all moves of the root edges.
+
+    Moves are drawn without replacement with probabilities proportional to priors ** (1 / policy_temperature).
 
     Args:
         priors: float64[A]; 0 = no move.
-        width: moves to draw at most.
+        width: maximum number of moves to draw.
         state: uint64[4], random state.
-        base: float64[A], overwritten: log prior / policy_temperature plus Gumbel variable; -inf = no move.
+        base: float64[A], overwritten: log prior / policy_temperature plus a Gumbel variable; -inf = no move.
         left: uint8[A], overwritten: 1 = drawn, a candidate.
     Returns:
-        int: moves drawn.
+        int: number of moves drawn.
     """
     root = tree.meta[META_ROOT]
-    while is_move(tree.best_unexpanded[root]):
+    while is_move(tree.best_without_edge[root]):
         if add_edge(tree, root) == NONE:
             break
     for index in range(len(priors)):
@@ -202,13 +217,12 @@ def draw_candidates(tree, priors, policy_temperature, width, state, base, left):
 
 @kernel
 def cool(priors, policy_temperature, temperature, base):
-    """Multiply the Gumbel variables by a temperature, after the candidates were drawn.
+    """Multiply the Gumbel variables in ``base`` by a temperature, after the candidates were drawn.
 
-    The move that remains after sequential halving then follows the improved policy ** (1 / temperature).
+    The move that remains after sequential halving then has the distribution improved policy ** (1 / temperature).
 
     Args:
-        priors, policy_temperature: as for :func:`draw_candidates`.
-        base: float64[A], in place.
+        priors, policy_temperature, base: as for :func:`draw_candidates`; ``base`` changes in place.
     """
     for index in range(len(priors)):
         if priors[index] > 0.0:
@@ -217,14 +231,22 @@ def cool(priors, policy_temperature, temperature, base):
 
 
 @kernel
-def sigma(q, most_visits, scale):
-    """sigma(Q) for Q from -1 to 1: the term that a value adds to a logit."""
-    return (VISIT_OFFSET + most_visits) * scale * 0.5 * (q + 1.0)
+def sigma(q, most_visits, sigma_scale):
+    """sigma(Q) of Danihelka et al. for Q from -1 to 1: the term that a value adds to a logit.
+
+    Args:
+        most_visits: visits of the root's most visited move.
+        sigma_scale: c_scale of Danihelka et al.
+    """
+    return (VISIT_OFFSET + most_visits) * sigma_scale * 0.5 * (q + 1.0)
 
 
 @kernel
-def _extreme_candidate(tree, size, tuning, base, left, scale, sign):
-    """The candidate with the largest (``sign`` 1) or smallest (-1) base + sigma(Q); an unvisited one has Q = -1."""
+def _extreme_candidate(tree, size, tuning, base, left, sigma_scale, sign):
+    """Policy index of the candidate with the largest (``sign`` 1) or smallest (-1) base + sigma(Q).
+
+    An unvisited candidate has Q = -1. Without candidates the result is NONE.
+    """
     root, best, highest = tree.meta[META_ROOT], NONE, -math.inf
     _, most, _ = most_visited(tree, root)
     stats = root_stats(tree, tuning, len(base))
@@ -232,29 +254,36 @@ def _extreme_candidate(tree, size, tuning, base, left, scale, sign):
         if left[index]:
             edge = follow(tree, root, point_of(index, size))
             q = edge_worth(tree, edge, tree.N_v[edge], stats, tuning) if edge != NONE and tree.N_v[edge] > 0 else -1.0
-            preference = sign * (base[index] + sigma(q, most, scale))
+            preference = sign * (base[index] + sigma(q, most, sigma_scale))
             if best == NONE or preference > highest:
                 best, highest = index, preference
     return best
 
 
 @kernel
-def best_candidate(tree, size, tuning, base, left, scale):
-    """Policy index of the candidate with the largest base + sigma(Q); an unvisited one has Q = -1."""
-    return _extreme_candidate(tree, size, tuning, base, left, scale, 1.0)
+def best_candidate(tree, size, tuning, base, left, sigma_scale):
+    """Policy index of the candidate with the largest base + sigma(Q); an unvisited candidate has Q = -1.
+
+    Args:
+        base, left: as for :func:`draw_candidates`.
+        sigma_scale: as for :func:`sigma`.
+    """
+    return _extreme_candidate(tree, size, tuning, base, left, sigma_scale, 1.0)
 
 
 @kernel
-def next_candidate(tree, size, tuning, base, left, drawn, visits, goal, scale):
-    """The root's edge to visit next: among the candidates the least visited one, of several that of the largest base.
+def next_candidate(tree, size, tuning, base, left, drawn, visits, goal, sigma_scale):
+    """The root's edge to visit next by sequential halving: the least visited candidate's, at equal visits that with the
+    largest base.
 
     When every candidate has the round's visits, the worse half is dropped and the next round begins.
 
     Args:
-        base, left: as for :func:`draw_candidates`; ``left`` changes.
+        base, left: as for :func:`draw_candidates`; ``left`` becomes 0 for dropped candidates.
         drawn: number of moves drawn by :func:`draw_candidates`.
-        visits: of all rounds together.
-        goal: int64[1]: visits of each candidate at the end of the round; 0 at first.
+        visits: number of visits of all rounds together.
+        goal: int64[1], kept from call to call: visits of each candidate at the end of the round; 0 before the first.
+        sigma_scale: as for :func:`sigma`.
     """
     rounds = np.int64(math.ceil(math.log2(max(drawn, 2))))
     while True:
@@ -274,15 +303,15 @@ def next_candidate(tree, size, tuning, base, left, drawn, visits, goal, scale):
         if fewest < goal[0]:
             return edge
         for _ in range(count // 2):
-            left[_extreme_candidate(tree, size, tuning, base, left, scale, -1.0)] = 0
+            left[_extreme_candidate(tree, size, tuning, base, left, sigma_scale, -1.0)] = 0
         goal[0] += max(1, visits // (rounds * (count - count // 2)))
 
 
 @kernel
 def improved_value(tree, size, policy):
-    """The root's value under the improved policy: the visited moves' values, weighted by it.
+    """The root's value under the improved policy: the mean of the visited moves' values, weighted by this policy.
 
-    The mean over all visits would be too low: sequential halving visits bad candidates too.
+    The mean over all visits would be too low, since sequential halving visits bad candidates too.
 
     Args:
         policy: float64[A], from :func:`improved_policy`.
@@ -297,16 +326,17 @@ def improved_value(tree, size, policy):
 
 
 @kernel
-def improved_policy(tree, size, tuning, priors, policy_temperature, scale, target):
+def improved_policy(tree, size, tuning, priors, policy_temperature, sigma_scale, target):
     """Write softmax(log prior / policy_temperature + sigma(completed Q)) into ``target``, float64[N*N + 1].
 
-    An unvisited move has v_mix as Q: the mean of the root's own value, weighted as one visit, and of the visited moves'
-    values under the prior, weighted by their visits.
+    An unvisited move has v_mix as Q: the mean of the root's own value, counted as one visit, and of the visited moves'
+    prior-weighted mean value, counted as all their visits.
 
     Args:
         priors: float64[N*N + 1], the network's; 0 = no move.
         policy_temperature: T. With T = 1 a policy trained on its own targets sharpens without limit; a larger T
             balances the effect of Q (KataGo's ``rootPolicyTemperature``).
+        sigma_scale: as for :func:`sigma`.
     """
     root = tree.meta[META_ROOT]
     first = np.int64(tree.first_edge[root])
@@ -326,12 +356,12 @@ def improved_policy(tree, size, tuning, priors, policy_temperature, scale, targe
     for index in range(len(priors)):
         target[index] = -math.inf
         if priors[index] > 0.0:
-            target[index] = math.log(priors[index]) / policy_temperature + sigma(unvisited, most, scale)
+            target[index] = math.log(priors[index]) / policy_temperature + sigma(unvisited, most, sigma_scale)
     for edge in range(first, end):
         index = index_of(np.int64(tree.move[edge]), size)
         if tree.N_v[edge] > 0 and priors[index] > 0.0:
             q = edge_worth(tree, edge, tree.N_v[edge], stats, tuning)
-            target[index] = math.log(priors[index]) / policy_temperature + sigma(q, most, scale)
+            target[index] = math.log(priors[index]) / policy_temperature + sigma(q, most, sigma_scale)
     for index in range(len(priors)):
         highest = max(highest, target[index])
     total = 0.0

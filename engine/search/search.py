@@ -55,7 +55,10 @@ from engine.search.worker import FIRST_S, Workers
 
 
 def edges_along(tree: Tree, moves: list[int]) -> list[int] | None:
-    """The edges from the root that play these moves; None if one is missing, or the last node has no moves."""
+    """The edges (rows) from the root that play these moves one after the other.
+
+    None if an edge or its node is missing, or the last node is not expanded.
+    """
     node, edges = int(tree.meta[META_ROOT]), []
     for move in moves:
         edge = follow(tree, node, move)
@@ -67,7 +70,10 @@ def edges_along(tree: Tree, moves: list[int]) -> list[int] | None:
 
 
 def moves_since(old: Position, new: Position) -> list[int] | None:
-    """The moves that lead from an old position to a new one, colours alternating; None if there are no such moves."""
+    """The moves that lead from an old position to a new one, colours alternating, [] if they are equal.
+
+    None if there are no such moves: history, rules or handicap differ.
+    """
     n, m = int(old.meta[META_N_MOVES]), int(new.meta[META_N_MOVES])
     if m < n or len(old.board.buffer) != len(new.board.buffer):
         return None
@@ -86,33 +92,34 @@ def moves_since(old: Position, new: Position) -> list[int] | None:
 
 
 OWNERSHIP_ROLLOUTS = 200
+"""Number of rollouts that estimate ownership if the network does not"""
 RETRY_S = 0.01
 """Interval at which a report is retried before any move has a visit"""
 SYMMETRIES_SHARE = 0.25
-"""Share of a search's time for evaluations outside the tree: ownership, or the root's policy in all symmetries"""
+"""Maximum share of a search's time for ownership, and for the root's policy under all symmetries, before the search"""
 OWNERSHIP_S = 3.0
-"""Time for ownership in a search without a time limit"""
+"""Maximum time to estimate ownership before a search without a time limit"""
 LEAST_S = 0.15
 """A search with less time than this does not estimate ownership."""
 
 
 class Search:
-    """See the module's text. The search does not own the server."""
+    """The search of one game, see the module's docstring. :meth:`close` does not close the server."""
 
     def __init__(
         self, options: SearchOptions, server: InferenceServer | None, encoder: Encoder | None,
         patterns: Patterns | None = None, ownership_tables: Callable[[], Tables | None] | None = None,
     ):  # fmt: skip
-        """Make a search; :meth:`set_position` must follow.
+        """Make a search; :meth:`set_position` must be called before the first run.
 
         Args:
             server: evaluates positions; None = rollouts alone, on any board size.
-            encoder: named by ``server.spec.encoder``; None without a server.
-            patterns: the rollout policy, and the tree policy for priors without a network; None = both uniform.
+            encoder: the encoder that ``server.spec.encoder`` names; None without a server.
+            patterns: the rollout policy and the tree policy, which gives priors without a network; None = both uniform.
             ownership_tables: returns the rollout policy that estimates dead stones at the end of a game, and ownership
-                if the network has no such head; called when it is needed. None = that of ``patterns``.
+                if the network has no such head; called when it is needed. None = the rollout policy of ``patterns``.
         Raises:
-            ValueError: neither the network nor patterns give priors.
+            ValueError: the network has no policy head, and there are no patterns.
         """
         options = resolved(options, server)
         self._setup = new_setup(options, server, encoder, patterns, ownership_tables)
@@ -132,27 +139,27 @@ class Search:
         started_s, never_s = time.perf_counter(), math.inf
         every_move = np.ones((1, cell_count(size)), np.uint8)
         self._run = Run(self._root, every_move, (), False, started_s, never_s, never_s, threading.Event(), 0, 0, None)
-        """the latest run, until the next one begins"""
+        """the run in progress, or else the latest one"""
         self._never_excluded = np.ones(cell_count(size), np.uint8)
-        """uint8[L] by point: 1 = a root move that no search of this tree has excluded"""
+        """uint8[L] by point: 1 = a move at the root that no run has excluded since the root was set or cleared"""
         self._workers = Workers(self._setup, self._shared, size)
 
     def set_position(self, position: Position) -> Position:
         """Set the position that the next runs search.
 
-        The tree is kept if the position equals the old one or follows from it by moves; otherwise tree and random
-        numbers are reset.
+        The tree is kept if the position equals the old one, or follows from it by moves that the tree contains;
+        otherwise tree and random numbers are reset.
 
         Returns:
-            Position: the copy that is searched, scored as the network's training games were; only read.
+            Position: the copy that is searched, with the scoring rules of the network's training games; only read.
         Raises:
             ValueError: the network does not play this board size.
-            RuntimeError: a search is running.
+            RuntimeError: a run is in progress.
         """
         size, root = int(position.board.meta[META_SIZE]), self._setup.new_root(position)
         with self._not_running():
             moves = moves_since(self._root, root)
-            # A filter below the old root would apply at other depths below the new one.
+            # A filter that holds below the old root would apply at other depths below the new one.
             fits = not moves or len(self._run.move_filter) == 1
             kept = moves is not None and fits and self._descend(moves)
             resized = size != int(self._root.board.meta[META_SIZE])
@@ -168,7 +175,7 @@ class Search:
 
     @contextmanager
     def _not_running(self) -> Iterator[None]:
-        """Refuse a run, or a change of the position, during a run."""
+        """Keep other runs and changes of the position out; RuntimeError during a run."""
         if not self._busy.acquire(blocking=False):
             raise RuntimeError("a search is running")
         try:
@@ -181,7 +188,7 @@ class Search:
         self._workers.each[0].warm_up()
 
     def clear(self) -> None:
-        """Drop the tree of the current position and reset the random numbers."""
+        """Clear the tree, so that the current position is searched anew, and reset the random numbers."""
         with self._not_running():
             self._reset()
 
@@ -198,7 +205,7 @@ class Search:
         self._never_excluded[:] = 1
 
     def _descend(self, moves: list[int]) -> bool:
-        """Make the node after these moves the root; False if the tree lacks it or it has no moves."""
+        """Make the node after these moves the root; False if the tree lacks the node or the node is not expanded."""
         edges = edges_along(self._shared.tree, moves)
         if edges is None:
             return False
@@ -216,17 +223,17 @@ class Search:
         """Search the current position; blocks until a limit is reached or :meth:`stop` is called.
 
         Args:
-            moves: which moves may be chosen, at the root and below it; a node must keep one.
+            moves: which moves the search may choose, at the root and below it.
             watcher: receives reports, in this thread.
             ownership: the final report contains ownership.
             wide_root_noise: as KataGo's ``wideRootNoise`` (:mod:`engine.search.selection`).
-            ending: for analyses, the value of ending the game at the root.
+            ending: for analyses, the root's final score (:mod:`engine.search.endings`).
         Returns:
             Report: with at least one move, unless the filter excludes all root moves. It has no visits and no moves if
             ``first_s`` passed or :meth:`stop` was called before the network evaluated the root.
         Raises:
             NetworkFailed: the network failed or does not answer; the tree is kept.
-            RuntimeError: a search is running already.
+            RuntimeError: a run is in progress already.
         """
         with self._not_running():
             root_size = int(self._root.board.meta[META_SIZE])
@@ -240,7 +247,11 @@ class Search:
             return self.report(ownership_black, watcher.fewest_moves if watcher else 0, keeps)
 
     def _keep_ownership(self) -> bool:
-        """Keep each node's ownership, in a new tree if the old one has none; False if the network cannot give it."""
+        """Have each node's ownership kept from now on; a tree without ownership is replaced by a new one.
+
+        Returns:
+            False if the search cannot keep ownership (:attr:`engine.search.state.Setup.can_keep_ownership`).
+        """
         if self._setup.can_keep_ownership and self._shared.ownership is None:
             # A new tree: a large one would leave no memory for ownership.
             self._shared.tree = self._setup.new_tree(int(self._root.board.meta[META_SIZE]))
@@ -251,8 +262,8 @@ class Search:
     def _begin_run(
         self, limits: SearchLimits, move_filter: NDArray[np.uint8], ending: RootEnding | None
     ) -> None:  # fmt: skip
-        """Begin a run (see :class:`Run`) with these limits and this filter."""
-        # Cleared before the interrupt is read: an interrupting thread sets the interrupt first and then calls stop.
+        """Make ``_run`` (:class:`Run`) with these limits and this filter; clear the tree if it does not fit them."""
+        # This order loses no interruption: an interrupting thread sets the interrupt first and then calls stop.
         self._workers.stopping.clear()
         started_s, network = time.perf_counter(), self._setup.network
         deadline_s = started_s + limits.longest_s if limits.longest_s else math.inf
@@ -280,7 +291,11 @@ class Search:
         self._shared.error = None
 
     def _filter_moves(self, move_filter: NDArray[np.uint8]) -> None:
-        """Clear the tree if its visits do not fit the next run's filter, uint8[D, L] by depth and point."""
+        """Clear the tree if its visits do not fit the next run's filter.
+
+        Args:
+            move_filter: uint8[D, L] by depth and point, 1 = allowed.
+        """
         lifted = move_filter[0] > self._never_excluded
         # The pass is excluded and allowed again from move to move; it may catch up.
         lifted[PASS] = False
@@ -292,7 +307,7 @@ class Search:
         self._never_excluded &= move_filter[0]
 
     def _prepare_root(self, limits: SearchLimits) -> None:
-        """Evaluate the root and change its priors, if the options ask for noise or all symmetries."""
+        """If the options ask for noise or all symmetries, evaluate the root and change its priors, once per root."""
         options, tree = self._setup.options, self._shared.tree
         if self._is_root_ready or (options.root_noise == 0.0 and root_symmetries(options) == 1):
             return
@@ -302,7 +317,7 @@ class Search:
             self._change_priors(limits)
 
     def _change_priors(self, limits: SearchLimits) -> None:
-        """Average the root's priors over all symmetries and add noise, as the options ask."""
+        """Average the expanded root's priors over all symmetries and add noise, as the options ask."""
         shared, options, network = self._shared, self._setup.options, self._setup.network
         if root_symmetries(options) > 1 and self._symmetric is not None and network is not None and network.has_policy:
             deadline_s = time.perf_counter() + SYMMETRIES_SHARE * limits.longest_s if limits.longest_s else math.inf
@@ -339,20 +354,20 @@ class Search:
 
     @property
     def tree(self) -> Tree:
-        """The tree itself, for measurements. Threads: no search may be running."""
+        """The tree's arrays, for measurements. Threads: no run may be in progress."""
         return self._shared.tree
 
     def in_flight(self) -> int:
-        """Playouts in flight; 0 between runs. Threads: any."""
+        """Number of playouts in flight; 0 between runs. Threads: any."""
         return int(self._shared.tree.meta[META_IN_FLIGHT])
 
     def report(self, ownership_black: np.ndarray | None = None, fewest_moves: int = 0, keeps: bool = False) -> Report:
         """A snapshot of the tree. Threads: any, also during a run, but not during :meth:`set_position`.
 
         Args:
-            ownership_black: float[N*N] for the report, if the tree has none.
+            ownership_black: float[N*N], the report's ownership if the tree gives none.
             fewest_moves: as in :class:`Watcher`.
-            keeps: the report contains the tree's mean ownership, if nodes keep it, for each move too.
+            keeps: the report contains the mean ownership over the tree, for each move too, if nodes keep ownership.
         """
         shared, setup, run = self._shared, self._setup, self._run
         server = setup.network.server if setup.network else None
@@ -384,18 +399,20 @@ class Search:
         )
 
     def _ownership_within(self, limits: SearchLimits) -> np.ndarray | None:
-        """:meth:`ownership_black` for a run's reports; None if the run has too little time."""
+        """:meth:`ownership_black` within a run's limits; None if the run has less than ``LEAST_S``."""
         if 0.0 < limits.longest_s < LEAST_S:
             return None
         time_s = SYMMETRIES_SHARE * limits.longest_s if limits.longest_s else OWNERSHIP_S
         return self.ownership_black(time.perf_counter() + time_s, limits.interrupt)
 
     def ownership_black(self, deadline_s: float = math.inf, interrupt: threading.Event | None = None) -> np.ndarray:
-        """Ownership of the current position by :meth:`network_ownership_black`, else by rollouts.
+        """Ownership of the current position by :meth:`network_ownership_black`, or if that gives None by rollouts.
 
+        Args:
+            deadline_s, interrupt: as for :meth:`network_ownership_black`; rollouts too end at the deadline.
         Returns:
             float32[N*N] in policy order, 1 = Black's, -1 = White's.
-        Threads: no search may be running.
+        Threads: no run may be in progress.
         """
         found = self.network_ownership_black(deadline_s, interrupt)
         if found is not None:
@@ -406,16 +423,16 @@ class Search:
     def network_ownership_black(
         self, deadline_s: float = math.inf, interrupt: threading.Event | None = None, of: Position | None = None
     ) -> np.ndarray | None:
-        """Ownership by the network, averaged over the symmetries that are evaluated by the deadline.
+        """Ownership by the network, averaged over the symmetries whose evaluation ends before the deadline.
 
-        A failure of the network is printed on standard error.
+        A failure of the network is printed on standard error, and not raised.
 
         Args:
             deadline_s, interrupt: as for :meth:`engine.search.symmetries.SymmetricEvaluation.outputs`.
             of: a position of the same size; None = the current one.
         Returns:
             float32[N*N] in policy order, 1 = Black's, -1 = White's; None without an output of the network.
-        Threads: no search may be running.
+        Threads: no run may be in progress.
         """
         network = self._setup.network
         if network is None or self._symmetric is None or "ownership" not in network.server.spec.heads:
@@ -430,11 +447,11 @@ class Search:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of the tree, including ownership. Threads: any."""
+        """Bytes allocated for the tree, including ownership. Threads: any."""
         return byte_count(self._shared.tree) + self._shared.ownership_bytes
 
     def limit_memory(self, most_bytes: int) -> None:
-        """Set the memory limit of the tree, which does not shrink. Threads: any."""
+        """Set the memory limit of the tree and its ownership; a larger tree does not shrink. Threads: any."""
         self._shared.memory_bytes = most_bytes
 
     @property
@@ -443,7 +460,7 @@ class Search:
         return bool(self._shared.tree.meta[META_FULL])
 
     def close(self) -> None:
-        """Stop the run in progress and wait for its end. The server stays open."""
+        """Stop the run in progress, if there is one, and wait for its end. The server stays open."""
         self.stop()
         with self._busy:
             pass

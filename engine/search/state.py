@@ -1,7 +1,7 @@
-"""The state that the workers of one search share, by its lifetime.
+"""The state that the workers of one search share, in a class for each lifetime.
 
 :class:`Setup` is fixed when the search is made, a :class:`Run` when a run begins. Everything in :class:`SharedTree`
-changes during a run and is guarded by its lock.
+may change during a run and is guarded by its lock.
 """
 
 import threading
@@ -34,11 +34,11 @@ class NetworkAccess(NamedTuple):
 
     server: InferenceServer
     encoder: Encoder
-    """named by ``server.spec.encoder``"""
+    """the encoder that ``server.spec.encoder`` names"""
 
     @property
     def has_policy(self) -> bool:
-        """Whether the network gives priors."""
+        """Whether the network has a policy head, for priors."""
         return "policy" in self.server.spec.heads
 
 
@@ -47,15 +47,15 @@ class Setup:
     """The constants of a search."""
 
     options: SearchOptions
-    """resolved"""
+    """the options with device-dependent defaults filled in (:func:`engine.search.tuning.resolved`)"""
     network: NetworkAccess | None
-    """None = rollouts alone"""
+    """None = positions are evaluated by rollouts alone"""
     patterns: Patterns | None
-    """rollout and tree policy; None = uniform rollouts, and without a network equal priors"""
+    """rollout policy and tree policy; None = uniformly random rollouts, and without a network equal priors"""
     ownership_tables: Callable[[], Tables | None]
-    """returns the rollout policy that estimates ownership; None = uniform rollouts"""
+    """returns the rollout policy that estimates ownership; a result of None = uniformly random rollouts"""
     uses_rollouts: bool
-    """rollouts have a weight, or there is no network"""
+    """a rollout is played from each leaf: rollouts have a weight, or there is no network"""
     value_bias: float
     """subtree value bias factor (:mod:`engine.search.value_bias`); 0 = no correction"""
     mechanisms: Mechanisms
@@ -65,7 +65,7 @@ class Setup:
         return new_tree(size, self.value_bias)
 
     def new_root(self, position: Position) -> Position:
-        """A copy of a position to be searched, scored as the network's training games were.
+        """A copy of a position to be searched, with the scoring rules of the network's training games.
 
         Raises:
             ValueError: the network does not play this board size.
@@ -79,13 +79,16 @@ class Setup:
 
     @property
     def can_keep_ownership(self) -> bool:
-        """Whether every node can have the network's ownership: it has the head, and nodes wait for its evaluation."""
+        """Whether every node can have the network's ownership.
+
+        The network must have the head, and no node may be expanded or evaluated without the network.
+        """
         has_head = self.network is not None and "ownership" in self.network.server.spec.heads
         return has_head and self.patterns is None and not self.uses_rollouts
 
     @property
     def has_network_score(self) -> bool:
-        """Whether leads in points come from the network, not from rollouts."""
+        """Whether the network has a score head, so that leads in points come from it and not from rollouts."""
         return self.network is not None and "score" in self.network.server.spec.heads
 
     @property
@@ -99,26 +102,27 @@ class Run:
     """The constants of one run of a search."""
 
     root: Position
-    """only read"""
+    """the root's position; only read"""
     move_filter: NDArray[np.uint8]
-    """uint8[D, L] by depth and point: 1 = may be chosen; deeper than D every move may"""
+    """uint8[D, L] by depth and point: 1 = may be chosen; from depth D on every move may"""
     stoppers: Sequence[Stopper]
     is_urgent: bool
-    """batches are limited to what the network evaluates in a short time"""
+    """batches are limited to what the network evaluates in a short time (``BATCH_SECONDS``)"""
     started_s: float
     """``time.perf_counter`` at the start"""
     deadline_s: float
-    """``time.perf_counter`` at which the run ends at the latest; may be infinite"""
+    """latest ``time.perf_counter`` at which the run ends; may be infinite"""
     first_deadline_s: float
     """replaces ``deadline_s`` while the root has no evaluation"""
     cancelled: threading.Event
-    """set when the run no longer waits for running evaluations"""
+    """set when all requests of the run are to be cancelled, running ones too"""
     visits_before: int
     """visits of the root at the start"""
     evaluations_before: int
     """positions that the server had evaluated at the start"""
     ending: RootEnding | None
-    """in an analysis, the value of ending the game at the root; None = finished games are scored as in play"""
+    """in an analysis, the root's final score, which replaces the result of games that end by passes at the root; None =
+    such games are scored as in play"""
 
 
 @dataclass
@@ -127,24 +131,24 @@ class SharedTree:
 
     tree: Tree
     memory_bytes: int
-    """memory limit of the tree and its ownership"""
+    """memory limit of the tree and its nodes' ownership together"""
     tuning: Tuning
-    """``expand_after`` follows the network's load with the option ``adaptive_expansion``"""
+    """what the kernels read; with the option ``adaptive_expansion``, ``expand_after`` follows the network's load"""
     ownership: NodeOwnership | None = None
-    """ownership of each node, in searches that keep it"""
+    """ownership of each node; None in searches that do not keep it"""
     error: BaseException | None = None
     """the first failure of a worker in this run"""
     lock: threading.Condition = field(default_factory=threading.Condition)
-    """the lock; notified when values have been backed up"""
+    """the lock; notified when leaves may have become selectable: after backups, early expansions and releases"""
 
     @property
     def ownership_bytes(self) -> int:
-        """Memory of the nodes' ownership."""
+        """Bytes of the nodes' ownership."""
         return int(self.ownership.rows.nbytes) if self.ownership is not None else 0
 
     @property
     def limit_bytes(self) -> int:
-        """Memory limit of the tree's own arrays."""
+        """Memory limit of the tree's own arrays, without ownership."""
         return self.memory_bytes - self.ownership_bytes
 
     def progress(self, run: Run, network: NetworkAccess | None) -> Progress:

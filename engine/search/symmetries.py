@@ -1,7 +1,7 @@
 """Evaluations of one position under several symmetries, outside the tree and within a deadline.
 
-Evaluations that are not expected to end in time are not started. At the deadline or an interruption the rest is
-cancelled, and the mean is taken over the finished ones.
+Evaluations that are not expected to end before the deadline are not started. At the deadline or an interruption
+unfinished evaluations are cancelled, and the mean is taken over the finished ones.
 """
 
 import math
@@ -19,7 +19,7 @@ from engine.search.state import NetworkAccess
 
 
 class SymmetricEvaluation:
-    """Evaluates single positions. Threads: one; :meth:`cancel` is for any."""
+    """Evaluates single positions under several symmetries. Threads: one at a time; any may call :meth:`cancel`."""
 
     def __init__(self, network: NetworkAccess) -> None:
         self._network = network
@@ -28,13 +28,14 @@ class SymmetricEvaluation:
     def outputs(
         self, position: Position, deadline_s: float = math.inf, interrupt: threading.Event | None = None
     ) -> dict[int, Request]:
-        """The network's outputs for a position, by symmetry; each is row 0 of its request.
+        """The network's outputs for a position under each symmetry.
 
         Args:
-            deadline_s: ``time.perf_counter`` after which no output is waited for.
-            interrupt: if it is set, no output is waited for. An interruption during this call must call :meth:`cancel`.
+            deadline_s: ``time.perf_counter`` at which waiting for outputs ends.
+            interrupt: if it is set before this call, outputs are not waited for. To interrupt this call later, call
+                :meth:`cancel` too.
         Returns:
-            the outputs that came in time, perhaps none.
+            by symmetry, the requests with outputs (in slot 0) that were evaluated in time, perhaps none.
         Raises:
             NetworkFailed: the network failed.
         """
@@ -58,23 +59,23 @@ class SymmetricEvaluation:
         return {s: one for s, one in enumerate(requests) if one.state is State.DONE and not one.cancelled}
 
     def cancel(self) -> None:
-        """Let :meth:`outputs` return at once with the finished outputs. Threads: any."""
+        """Make a call of :meth:`outputs` in progress return at once with the finished outputs. Threads: any."""
         for request in self._requests:
             self._network.server.cancel(request, running=True)
 
     def policy(self, position: Position, deadline_s: float, interrupt: threading.Event | None) -> np.ndarray | None:
-        """Logs of the mean move probabilities, float32[N*N + 1] in policy order; None if no output came in time.
+        """Logarithms of the move probabilities averaged over symmetries, float32[N*N + 1] in policy order.
 
-        Args, errors: as for :meth:`outputs`.
+        None if no output came in time. Arguments and errors are as for :meth:`outputs`.
         """
         outputs = self.outputs(position, deadline_s, interrupt)
         logits = [one.policy[0][symmetry_table(one.size)[s]] for s, one in outputs.items()]
         return np.log(softmax(np.stack(logits)).mean(axis=0) + 1e-30).astype(np.float32) if logits else None
 
     def ownership(self, position: Position, deadline_s: float, interrupt: threading.Event | None) -> np.ndarray | None:
-        """Mean ownership, float32[N*N] in policy order, 1 = side to move's; None if no output came in time.
+        """Ownership averaged over symmetries, float32[N*N] in policy order, 1 = the side to move's.
 
-        Args, errors: as for :meth:`outputs`.
+        None if no output came in time. Arguments and errors are as for :meth:`outputs`.
         """
         outputs = self.outputs(position, deadline_s, interrupt)
         found = [one.ownership[0].reshape(-1)[symmetry_table(one.size)[s, :-1]] for s, one in outputs.items()]

@@ -2,16 +2,16 @@
 
 Two pools of rows, each an array per field:
 
-* *nodes*: one position each, reached by one path from the root, with the priors of its unexpanded moves, two bytes each
-  (:mod:`engine.search.priors`);
-* *edges*: for each node the moves selected so far, with their statistics. Moves are first selected in the order of
-  their priors (all unvisited moves have one first-play value), so the next edge is always for the likeliest unexpanded
-  move, and selection considers only that one.
+* *nodes*: one position each, reached by one path from the root, with the priors of its moves without an edge, two bytes
+  each (:mod:`engine.search.priors`);
+* *edges*: for each node the moves selected so far, with their statistics, in one block of consecutive rows. Moves are
+  first selected in the order of their priors, since all unvisited moves of a node have the same first-play value. So
+  the next edge is always for the likeliest move without an edge, and of those selection considers only this one.
 
 Most nodes are leaves without edges, so a node costs 769 bytes on 19x19, most of it priors, and 54 for the edge that
 leads to it. Pools grow in place (``ndarray.resize``), so they grow only while the tree's lock is held, and no view of
-a field outlives that lock. Released rows wait in free lists: one of nodes, and one of edge runs for each power of two.
-If a list is empty, a longer run is split.
+a field outlives that lock. Released rows wait in free lists: one of nodes, and for each power of two one of blocks of
+that many edges. If a list is empty, a longer block is split.
 
 When the root advances (:func:`advance_root`), the nodes outside its subtree are only marked as dropped. Their rows are
 reclaimed one node at a time when new rows are needed, so a search never waits for a cleanup.
@@ -19,8 +19,9 @@ reclaimed one node at a time when new rows are needed, so a search never waits f
 A node's life::
 
     UNEXPANDED  -> PENDING      selected as a leaf; one worker owns it
+    UNEXPANDED  -> TERMINAL     selected for a rollout alone, but the game has ended there
     PENDING     -> EXPANDED     evaluated, its moves stored
-    PENDING     -> TERMINAL     the game has ended there; value and score are exact
+    PENDING     -> TERMINAL     the game has ended there; value and lead are exact
     PENDING     -> UNEXPANDED   released without a result
     PENDING     -> AWAITED      its moves stored with placeholder priors until the network answers
     AWAITED     -> EXPANDED     the network's priors and value replace the placeholders
@@ -43,123 +44,129 @@ UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
 NONE = -1
 
 META_ROOT, META_ROOT_VISITS, META_IN_FLIGHT, META_FULL, META_USED_NODES = range(5)
-"""Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use"""
+"""Indices into ``Tree.meta``: row of the root; its visits; leaves in flight; 1 = a pool refused a row; nodes in use"""
 META_N_NODES, META_N_EDGES = range(5, 7)
-"""Indices into ``Tree.meta``: rows ever used of each pool"""
+"""Indices into ``Tree.meta``: number of rows of each pool that were ever used, released ones included"""
 META_FREE_NODE, META_DROPPED, META_FREE_EDGES = range(7, 10)
-"""Indices into ``Tree.meta``: heads of lists; those of free edge runs start at META_FREE_EDGES, one per power of two"""
+"""Indices into ``Tree.meta``: heads of the lists of free nodes, of dropped nodes and, from META_FREE_EDGES on, of free
+blocks of edges, one for each power of two"""
 EDGE_CLASSES = 11
-"""Edge runs hold 1 to 1024 edges, enough for the 626 moves of the largest board."""
+"""Number of lengths of blocks of edges, 1 to 1024 by powers of two: enough for the 626 moves of the largest board"""
 META_FIELDS = META_FREE_EDGES + EDGE_CLASSES
 
 
 class Tree(NamedTuple):
-    """All rows of one search tree; A = N*N + 1 policy entries, L the longest run of edges.
+    """All rows of one search tree; A = N*N + 1 policy entries, L = length of the longest block of edges.
 
-    ``buckets`` is a power of two with value bias correction (:mod:`engine.search.value_bias`), else 0.
+    ``nodes`` and ``edges`` are the pools' numbers of rows. ``buckets`` is a power of two with value bias correction
+    (:mod:`engine.search.value_bias`), else 0.
     """
 
     meta: Annotated[np.ndarray, "int64[META_FIELDS]"]
-    """counts, and heads of the free lists (NONE = empty)"""
+    """counts and heads of lists (NONE = empty), by the META constants"""
 
     state: Annotated[np.ndarray, "uint8[nodes]"]
     """UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED or TERMINAL"""
     value: Annotated[np.ndarray, "float32[nodes]"]
-    """the node's own evaluation, -1 to 1 for its side to move; 0 if unevaluated, its parent's value while AWAITED"""
+    """the node's own evaluation, -1 to 1 for its side to move; 0 if unevaluated; while AWAITED, its parent's mean value
+    for the same side"""
     lead: Annotated[np.ndarray, "float32[nodes]"]
-    """the node's own lead in points, for its side to move"""
-    expanded_prior_mass: Annotated[np.ndarray, "float32[nodes]"]
-    """sum of the priors of its edges"""
+    """the lead in points of the node's own evaluation, for its side to move"""
+    edge_prior_mass: Annotated[np.ndarray, "float32[nodes]"]
+    """sum of the priors of the node's edges"""
     first_edge: Annotated[np.ndarray, "int32[nodes]"]
-    """first row of its run of edges; NONE without edges"""
+    """first row of the node's block of edges; NONE without edges"""
     n_edges: Annotated[np.ndarray, "int16[nodes]"]
-    """edges in use"""
+    """number of the node's edges"""
     edge_room: Annotated[np.ndarray, "int16[nodes]"]
-    """length of the run, a power of two; 0 without edges"""
-    best_unexpanded: Annotated[np.ndarray, "uint32[nodes]"]
-    """the likeliest move without an edge (:func:`engine.search.priors.likeliest`); NO_MOVE before expansion"""
+    """length of the node's block of edges, a power of two; 0 without edges"""
+    best_without_edge: Annotated[np.ndarray, "uint32[nodes]"]
+    """the likeliest move without an edge, as from :func:`engine.search.priors.likeliest`; NO_MOVE before expansion"""
     prior_codes: Annotated[np.ndarray, "uint16[nodes, A]"]
-    """codes of the priors of the moves without an edge, by policy index; undefined before expansion"""
+    """codes of the priors of the moves without an edge, by policy index, else GONE; undefined before expansion"""
     next: Annotated[np.ndarray, "int32[nodes]"]
-    """next node in the list of free or of dropped nodes"""
+    """next node in the list of free nodes, or in that of dropped nodes; undefined for nodes in use"""
     bucket: Annotated[np.ndarray, "int32[nodes]"]
-    """value bias bucket (:mod:`engine.search.value_bias`); NONE without one"""
+    """the node's value bias bucket (:mod:`engine.search.value_bias`); NONE = in no bucket"""
     network_value: Annotated[np.ndarray, "float32[nodes]"]
-    """with a bucket, the network's value; ``value`` is the corrected one"""
+    """for a node in a bucket, the network's value; ``value`` is the corrected one"""
     entered_error: Annotated[np.ndarray, "float32[nodes]"]
-    """with a bucket, the node's weighted error in the bucket's sum"""
+    """for a node in a bucket, its weighted error as contained in ``bias_sum``"""
     entered_weight: Annotated[np.ndarray, "float32[nodes]"]
-    """with a bucket, the node's weight in the bucket's sum"""
+    """for a node in a bucket, its weight as contained in ``bias_weight``"""
 
     P: Annotated[np.ndarray, "float32[edges]"]
-    """prior"""
+    """prior of the move"""
     N_v: Annotated[np.ndarray, "int32[edges]"]
-    """network values (or exact results) backed up through the edge"""
+    """number of network values (or exact results) backed up through the edge"""
     W_v: Annotated[np.ndarray, "float64[edges]"]
-    """sum of the N_v values, for the player who chose the edge"""
+    """sum of the values counted by N_v, for the player who chose the edge"""
     N_r: Annotated[np.ndarray, "int32[edges]"]
-    """rollout results (or exact results) backed up through the edge"""
+    """number of rollout results (or exact results) backed up through the edge"""
     W_r: Annotated[np.ndarray, "float64[edges]"]
-    """sum of the N_r results, for the player who chose the edge"""
+    """sum of the results counted by N_r, for the player who chose the edge"""
     W_sq: Annotated[np.ndarray, "float64[edges]"]
-    """sum of squared results, network and rollout mixed, one a visit"""
+    """sum of the squared results of the visits, each a mixture of network value and rollout result"""
     W_lead: Annotated[np.ndarray, "float64[edges]"]
-    """sum of leads in points, one a visit, for the player who chose the edge"""
+    """sum of the visits' leads in points, for the player who chose the edge"""
     in_flight: Annotated[np.ndarray, "int32[edges]"]
-    """playouts in flight through the edge"""
+    """number of playouts in flight through the edge"""
     child: Annotated[np.ndarray, "int32[edges]"]
-    """the child node, NONE before the first visit; in a free run the next free run"""
+    """row of the child node, NONE before the first selection; in the first row of a free block, the first row of the
+    next free block of this length"""
     move: Annotated[np.ndarray, "int16[edges]"]
     """the point played, PASS = 0"""
 
     point: Annotated[np.ndarray, "int16[A]"]
     """the point of each policy index, PASS = 0"""
     puct_scores: Annotated[np.ndarray, "float64[L]"]
-    """working memory of selection"""
+    """working memory of selection: PUCT scores of a node's edges"""
     bias_sum: Annotated[np.ndarray, "float64[buckets]"]
-    """sum of the weighted errors of a bucket's nodes"""
+    """for each value bias bucket, the sum of the weighted errors of its nodes"""
     bias_weight: Annotated[np.ndarray, "float64[buckets]"]
-    """sum of the weights of a bucket's nodes"""
+    """for each value bias bucket, the sum of the weights of its nodes"""
     bias_share: Annotated[np.ndarray, "float64[1]"]
-    """subtree value bias factor"""
+    """factor from a bucket's mean error to the correction of a value (KataGo's ``subtreeValueBiasFactor``)"""
 
 
 POOLS = {
     pool: [name for name, field in fields_of(Tree).items() if isinstance(field, Field) and field.shape[0] == pool]
     for pool in ("nodes", "edges")
 }
-"""Names of the fields of each pool"""
+"""For each pool, the names of its fields in :class:`Tree`"""
 FIRST_ROWS = {"nodes": 256, "edges": 4096}
+"""Number of rows of each pool in a new tree"""
 
 
 def byte_count(tree: Tree) -> int:
-    """Memory of the tree's arrays."""
+    """Bytes allocated for the tree's arrays."""
     return sum(array.nbytes for array in tree)
 
 
 def used_bytes(tree: Tree) -> int:
-    """Memory of the rows ever used, including released ones."""
+    """Bytes of the rows that were ever used, including released ones."""
     used = dict(zip(POOLS, (META_N_NODES, META_N_EDGES), strict=True))
     return sum(int(tree.meta[used[pool]]) * row_bytes(tree, pool) for pool in POOLS)
 
 
 def row_bytes(tree: Tree, pool: str) -> int:
-    """Memory of one row of a pool."""
+    """Bytes of one row of a pool, all its fields together."""
     return sum(getattr(tree, name)[:1].nbytes for name in POOLS[pool])
 
 
 BUCKETS = 1 << 16
-"""Value bias buckets (:mod:`engine.search.value_bias`); keys with equal low bits share one."""
+"""Number of value bias buckets (:mod:`engine.search.value_bias`), a power of two; a key's low bits are its bucket."""
 MOST_GROWTH = 16 << 20
-"""Largest growth of a pool in bytes, so that it holds the lock for at most some 20 ms"""
+"""Bytes by which a pool grows at most at a time (unless more are needed at once), so that the lock is held for about 20
+ms or less"""
 
 
 def new_tree(size: int, value_bias: float = 0.0) -> Tree:
-    """A tree of one unexpanded root, with few rows.
+    """Make a tree of one unexpanded root, with ``FIRST_ROWS`` rows.
 
     Args:
         size: board size.
-        value_bias: subtree value bias factor (:mod:`engine.search.value_bias`); 0 = no correction.
+        value_bias: KataGo's ``subtreeValueBiasFactor`` (:mod:`engine.search.value_bias`); 0 = no correction.
     """
     buckets = BUCKETS if value_bias > 0.0 else 0
     longest = 1 << (EDGE_CLASSES - 1)
@@ -171,13 +178,13 @@ def new_tree(size: int, value_bias: float = 0.0) -> Tree:
 
 
 def reserve(tree: Tree, nodes: int, edges: int, limit: int) -> bool:
-    """Grow the pools, if they have fewer unused rows than wanted.
+    """Grow each pool that has fewer rows never used than wanted.
 
     Args:
-        nodes, edges: unused rows wanted.
+        nodes, edges: numbers of rows wanted that were never used.
         limit: memory limit of the whole tree, in bytes.
     Returns:
-        bool: False if the limit refused some growth; the pools stay usable, and released rows are reused.
+        bool: False if the limit prevented that; the pools stay usable, and released rows are reused.
     Threads: the tree's lock is held.
     """
     wanted = (int(tree.meta[META_N_NODES]) + nodes, int(tree.meta[META_N_EDGES]) + edges)
@@ -188,7 +195,13 @@ def reserve(tree: Tree, nodes: int, edges: int, limit: int) -> bool:
 
 
 def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
-    """Double a pool that holds fewer rows than wanted, by at most MOST_GROWTH and a sixteenth of the limit."""
+    """Grow a pool that has fewer rows than wanted.
+
+    It grows to twice its rows, but by at most MOST_GROWTH and a sixteenth of the limit unless more are wanted.
+
+    Returns:
+        bool: False, and the pool unchanged, if the limit does not allow the wanted number.
+    """
     fields = [getattr(tree, name) for name in POOLS[pool]]
     have, row = len(fields[0]), row_bytes(tree, pool)
     if wanted <= have:
@@ -207,7 +220,7 @@ def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
 
 @kernel
 def clear(tree):
-    """Reset the tree to an unexpanded root."""
+    """Release all nodes and edges, empty the value bias buckets and make a new unexpanded root."""
     meta = tree.meta
     meta[:] = 0
     meta[META_FREE_NODE:] = NONE
@@ -217,7 +230,7 @@ def clear(tree):
 
 @inlined_kernel
 def new_node(tree, state):
-    """Allocate a node; returns its row, NONE if the pool is full."""
+    """Allocate a node in a state, without edges; returns its row, NONE if the pool is full."""
     meta = tree.meta
     if meta[META_FREE_NODE] == NONE:
         reclaim(tree)
@@ -233,11 +246,11 @@ def new_node(tree, state):
     tree.state[node] = state
     tree.value[node] = 0.0
     tree.lead[node] = 0.0
-    tree.expanded_prior_mass[node] = 0.0
+    tree.edge_prior_mass[node] = 0.0
     tree.first_edge[node] = NONE
     tree.n_edges[node] = 0
     tree.edge_room[node] = 0
-    tree.best_unexpanded[node] = NO_MOVE
+    tree.best_without_edge[node] = NO_MOVE
     tree.bucket[node] = NONE
     return node
 
@@ -251,15 +264,15 @@ def store_moves(tree, node, codes):
     """
     for index in range(len(codes)):
         tree.prior_codes[node, index] = codes[index]
-    tree.best_unexpanded[node] = likeliest(codes)
+    tree.best_without_edge[node] = likeliest(codes)
 
 
 @kernel
 def replace_priors(tree, node, codes):
-    """Replace the priors of a node's moves; edges stay.
+    """Replace the priors of a node's moves, also in the node's edges, which stay.
 
     Args:
-        codes: uint16[A] of the same moves.
+        codes: uint16[A], prior codes of the same moves.
     """
     row, first, mass = tree.prior_codes[node], np.int64(tree.first_edge[node]), 0.0
     for index in range(len(row)):
@@ -269,59 +282,59 @@ def replace_priors(tree, node, codes):
                 tree.P[edge] = prior_of(row[index])
                 mass += tree.P[edge]
                 row[index] = GONE
-    tree.expanded_prior_mass[node] = mass
-    tree.best_unexpanded[node] = likeliest(row)
+    tree.edge_prior_mass[node] = mass
+    tree.best_without_edge[node] = likeliest(row)
 
 
 @kernel
 def _edge_class(room):
-    """Number of the free list for a run of edges: the base-2 logarithm of its length."""
-    run_class = 0
-    while (1 << run_class) < room:
-        run_class += 1
-    return run_class
+    """Class of a block of edges, which numbers its free list: the base-2 logarithm of its length ``room``."""
+    block_class = 0
+    while (1 << block_class) < room:
+        block_class += 1
+    return block_class
 
 
 @kernel
-def _take_edges(tree, run_class):
-    """Allocate a run of ``2 ** run_class`` edges; returns its first row, NONE if the pool is full."""
+def _take_edges(tree, block_class):
+    """Allocate a block of ``2 ** block_class`` edges; returns its first row, NONE if the pool is full."""
     meta = tree.meta
     for _ in range(2):
-        for longer in range(run_class, EDGE_CLASSES):
+        for longer in range(block_class, EDGE_CLASSES):
             first = meta[META_FREE_EDGES + longer]
             if first != NONE:
                 meta[META_FREE_EDGES + longer] = tree.child[first]
-                while longer > run_class:
+                while longer > block_class:
                     longer -= 1
                     _free_edges(tree, first + (1 << longer), longer)
                 return first
         if not reclaim(tree):
             break
     first = meta[META_N_EDGES]
-    if first + (1 << run_class) > len(tree.P):
+    if first + (1 << block_class) > len(tree.P):
         return NONE
-    meta[META_N_EDGES] = first + (1 << run_class)
+    meta[META_N_EDGES] = first + (1 << block_class)
     return first
 
 
 @kernel
-def _free_edges(tree, first, run_class):
-    """Release a run of edges."""
-    tree.child[first] = tree.meta[META_FREE_EDGES + run_class]
-    tree.meta[META_FREE_EDGES + run_class] = first
+def _free_edges(tree, first, block_class):
+    """Release the block of ``2 ** block_class`` edges that begins at row ``first``."""
+    tree.child[first] = tree.meta[META_FREE_EDGES + block_class]
+    tree.meta[META_FREE_EDGES + block_class] = first
 
 
 @kernel
-def _widen(tree, node):
-    """Move a node's edges to a run twice as long (the first holds two); False if the pool is full."""
+def _lengthen(tree, node):
+    """Move a node's edges to a block twice as long (the first block has length 2); False if the pool is full."""
     room = tree.edge_room[node]
-    run_class = 1 if room == 0 else _edge_class(room) + 1
-    first = _take_edges(tree, run_class)
+    block_class = 1 if room == 0 else _edge_class(room) + 1
+    first = _take_edges(tree, block_class)
     if first == NONE:
         return False
     old = tree.first_edge[node]
-    for slot in range(tree.n_edges[node]):
-        target, source = first + slot, old + slot
+    for index in range(tree.n_edges[node]):
+        target, source = first + index, old + index
         tree.P[target] = tree.P[source]
         tree.N_v[target] = tree.N_v[source]
         tree.W_v[target] = tree.W_v[source]
@@ -333,21 +346,24 @@ def _widen(tree, node):
         tree.child[target] = tree.child[source]
         tree.move[target] = tree.move[source]
     if room > 0:
-        _free_edges(tree, old, run_class - 1)
+        _free_edges(tree, old, block_class - 1)
     tree.first_edge[node] = first
-    tree.edge_room[node] = 1 << run_class
+    tree.edge_room[node] = 1 << block_class
     return True
 
 
 @inlined_kernel
 def add_edge(tree, node):
-    """Add an edge for an expanded node's likeliest move without one, which must exist; NONE if the pool is full."""
+    """Add an edge for an expanded node's likeliest move without one; returns its row, NONE if the pool is full.
+
+    The node must have such a move.
+    """
     n_edges = np.int64(tree.n_edges[node])
-    if n_edges == tree.edge_room[node] and not _widen(tree, node):
+    if n_edges == tree.edge_room[node] and not _lengthen(tree, node):
         return NONE
-    top = tree.best_unexpanded[node]
+    top = tree.best_without_edge[node]
     tree.prior_codes[node, index_of_best(top)] = GONE
-    tree.best_unexpanded[node] = likeliest(tree.prior_codes[node])
+    tree.best_without_edge[node] = likeliest(tree.prior_codes[node])
     edge = tree.first_edge[node] + n_edges
     tree.P[edge] = prior_of_best(top)
     tree.N_v[edge] = 0
@@ -359,20 +375,20 @@ def add_edge(tree, node):
     tree.in_flight[edge] = 0
     tree.child[edge] = NONE
     tree.move[edge] = tree.point[index_of_best(top)]
-    tree.expanded_prior_mass[node] += tree.P[edge]
+    tree.edge_prior_mass[node] += tree.P[edge]
     tree.n_edges[node] = n_edges + 1
     return edge
 
 
 @kernel
 def edge_visits(tree, edge):
-    """Completed playouts through an edge: each adds to one side or to both."""
+    """Number of completed playouts through an edge: each adds 1 to N_v, to N_r or to both."""
     return max(tree.N_v[edge], tree.N_r[edge])
 
 
 @kernel
 def follow(tree, node, move):
-    """The edge of a node that plays a move, NONE if there is none."""
+    """The row of a node's edge that plays a move (a point); NONE if the node has no such edge."""
     for edge in range(tree.first_edge[node], tree.first_edge[node] + tree.n_edges[node]):
         if tree.move[edge] == move:
             return edge
@@ -381,7 +397,7 @@ def follow(tree, node, move):
 
 @kernel
 def advance_root(tree, edge):
-    """Make the child of a root edge the new root; nodes outside its subtree are dropped.
+    """Make the child of the root's edge ``edge`` the new root; nodes outside the child's subtree are dropped.
 
     Threads: the tree's lock is held and nothing is in flight.
     """
@@ -397,14 +413,14 @@ def advance_root(tree, edge):
 
 @kernel
 def _drop(tree, node):
-    """Add an unreachable node to the list of dropped nodes."""
+    """Add a node that is no longer reachable from the root to the list of dropped nodes."""
     tree.next[node] = tree.meta[META_DROPPED]
     tree.meta[META_DROPPED] = node
 
 
 @kernel
 def reclaim(tree):
-    """Release one dropped node with its edges and drop its children; False if there is none."""
+    """Release one dropped node with its edges, and drop its children; False if no node is dropped."""
     meta = tree.meta
     node = meta[META_DROPPED]
     if node == NONE:

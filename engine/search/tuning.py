@@ -1,4 +1,4 @@
-"""From options to a search's settings: device-dependent defaults, kernel parameters, memory limits."""
+"""What a search derives from its options: device-dependent defaults, kernel parameters, memory limits."""
 
 from collections.abc import Callable
 
@@ -19,28 +19,28 @@ from engine.search.worker import flights
 CACHE_SHARE = 0.25
 """Share of ``SearchOptions.memory`` for the result cache; the tree gets the rest"""
 FREE_MIB = 256
-"""Memory that batches may always take, whatever ``SearchOptions.memory`` is"""
+"""Memory in MiB that batches may take even if ``SearchOptions.memory`` is less"""
 WORKER_BYTES, SCRATCH_BYTES = 1 << 20, 10240
-"""A worker's own memory, and an encoder's for each point of the board, measured"""
+"""Measured memory of a worker besides batches, and of its encoder's scratch for each point of the board"""
 
 
 def cache_mib(options: SearchOptions) -> int:
-    """Memory of a network's result cache."""
+    """Memory of a network's result cache, in MiB."""
     return int(options.memory * CACHE_SHARE)
 
 
 def tree_bytes(options: SearchOptions, has_network: bool) -> int:
-    """Memory limit of the tree; a network's result cache takes its share first."""
+    """Memory limit of the tree in bytes: ``SearchOptions.memory`` minus the result cache of a network."""
     return (options.memory - (cache_mib(options) if has_network else 0)) << 20
 
 
 def working_bytes(options: SearchOptions, network: Network | None, encoder: Encoder | None) -> int:
-    """Memory of all workers on the largest board: batches, inputs and outputs of the network.
+    """Bytes that all workers need on the largest board for batches and for inputs and outputs of the network.
 
     Args:
         options: resolved.
         network: None = rollouts alone.
-        encoder: the network's.
+        encoder: the network's; None without a network.
     """
     size = min(network.spec.max_size, MAX_SIZE) if network is not None else MAX_SIZE
     worker, leaf, batches = WORKER_BYTES, sum(array.nbytes for array in new_batch(size, 1)), 1
@@ -53,12 +53,12 @@ def working_bytes(options: SearchOptions, network: Network | None, encoder: Enco
 
 
 def check_memory(options: SearchOptions, network: Network | None, encoder: Encoder | None) -> None:
-    """Refuse options whose batches need more memory than ``SearchOptions.memory`` and than ``FREE_MIB``.
+    """Refuse options with which batches need more than ``SearchOptions.memory`` and more than ``FREE_MIB``.
 
     Args:
         options, network, encoder: as for :func:`working_bytes`.
     Raises:
-        ValueError: they need more; one line.
+        ValueError: the batches need more memory; the message is one line.
     """
     needed, most = working_bytes(options, network, encoder) >> 20, max(FREE_MIB, options.memory)
     if needed > most:
@@ -69,7 +69,7 @@ def check_memory(options: SearchOptions, network: Network | None, encoder: Encod
 
 
 def resolved(options: SearchOptions, network: Network | InferenceServer | None) -> SearchOptions:
-    """The options with defaults filled in that depend on the device and the network; None = rollouts alone."""
+    """The options with their defaults filled in, which depend on device and network; no network = rollouts alone."""
     if network is None:
         return resolve(options, "rollouts")
     conditions = ["network", "gpu" if network.batches_requests else "cpu"]
@@ -79,13 +79,16 @@ def resolved(options: SearchOptions, network: Network | InferenceServer | None) 
 
 
 def move_choice(options: SearchOptions, server: InferenceServer | None) -> str:
-    """How the root's moves are sorted; without a value head by visits, since bounds of rollout results are too wide."""
+    """The ``move_choice`` for :func:`engine.search.choosing.best_first`: the option's; "visits" without a value head.
+
+    Confidence bounds of rollout results are too wide to choose by.
+    """
     has_values = server is not None and "value" in server.spec.heads
     return options.move_choice if has_values else "visits"
 
 
 def root_symmetries(options: SearchOptions) -> int:
-    """The number of symmetries over which the root's priors are averaged; options resolved."""
+    """The number of symmetries over which the root's priors are averaged, 1 or 8; the options are resolved ones."""
     numbers = {"1": 1, "8": 8}
     if options.root_symmetries not in numbers:
         raise no_branch("root_symmetries", options.root_symmetries)
@@ -93,7 +96,7 @@ def root_symmetries(options: SearchOptions) -> int:
 
 
 def _has_plain_values(options: SearchOptions, server: InferenceServer | None) -> bool:
-    """Whether all values are the network's, as value bias and child weights require."""
+    """Whether all values are the network's: no rollouts, no placeholders. Value bias and child weights require this."""
     if server is None or "value" not in server.spec.heads or options.rollout_weight > 0.0:
         return False
     return not options.placeholder_priors
@@ -106,7 +109,10 @@ def new_setup(
     patterns: Patterns | None,
     ownership_tables: Callable[[], Tables | None] | None,
 ) -> Setup:
-    """The constants of a search; arguments and errors as for :class:`engine.search.search.Search`, options resolved."""
+    """The constants of a search; arguments and errors as for :class:`engine.search.search.Search`.
+
+    The options must be resolved ones.
+    """
     if server is not None and "policy" not in server.spec.heads and patterns is None:
         raise ValueError(f"network {server.spec.name} has no policy: it cannot play without learnt patterns")
     has_network = server is not None
@@ -122,14 +128,14 @@ def new_setup(
 
 
 def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:
-    """The options, resolved, as the kernels read them."""
+    """The numbers that kernels read, from resolved options."""
     mixes = server is not None and options.rollout_weight > 0.0
     shares = {"both": 1.0, "rollouts": options.rollout_weight}
     if options.virtual_loss_on not in shares:
         raise no_branch("virtual_loss_on", options.virtual_loss_on)
     return Tuning(
         c_puct=options.c_puct,
-        # Equal priors are no evidence against a move: its first-play value is then its parent's.
+        # Without network and patterns priors are equal, which is no evidence against unvisited moves.
         fpu_reduction=options.fpu_reduction if server or patterns else 0.0,
         score_weight=0.0,
         rollout_weight=options.rollout_weight,

@@ -1,8 +1,8 @@
 """Subtree value bias: correction of network values by the errors that the search finds after the same local moves.
 
 A sequence of moves that the network overrates appears in many branches of a tree, and the search must refute it in each
-of them. Positions after such a sequence share a *bucket*: the same last two moves, and the same stones around the last
-one (:func:`bucket_key`). A node's *error* is the mean value of its children, by visits, less the network's value of the
+of them. Positions with the same last two moves and the same stones around the last one share a *bucket*
+(:func:`bucket_key`). A node's *error* is the mean value of its children, by visits, less the network's value of the
 node. A bucket holds the weighted mean of its nodes' errors; weights grow with visits. The network's value of a node is
 corrected by this mean times ``value_bias`` (KataGo's ``subtreeValueBiasFactor``), first when the node is new, then
 after every playout through it. Only values change, not priors or exploration.
@@ -22,15 +22,15 @@ from engine.system.jit import kernel
 EXPONENT = 0.85
 """A node's weight is its visits to this power (KataGo's ``subtreeValueBiasWeightExponent``)."""
 REACH = 2
-"""Distance from the last move up to which a key covers points: 5x5 points"""
+"""Largest distance, in rows and in columns, between the last move and a point that the key covers: 5x5 points"""
 
 
 @kernel
 def bucket_key(position):
-    """uint64 hash that selects a position's bucket.
+    """Hash (uint64) whose low bits are a position's bucket.
 
-    It covers the side to move, the last two moves and the ko point; unless the last move was a pass, also the colours
-    of the 5x5 points around it, with chains in atari distinct from others.
+    The hash covers the side to move, the last two moves and the ko point; unless the last move was a pass, also the
+    colours of the 5x5 points around it, with chains in atari distinct from others.
     """
     board, meta = position.board, position.meta
     size, stride, played = board.meta[META_SIZE], board.meta[META_STRIDE], meta[META_N_MOVES]
@@ -61,7 +61,7 @@ def corrects(tree):
 
 @kernel
 def _correction(tree, bucket):
-    """The value that a bucket adds to the network's values."""
+    """The correction (float32) that is added to the network's value of a bucket's nodes; 0 for an empty bucket."""
     weight = tree.bias_weight[bucket]
     # An empty bucket holds rounding errors.
     return np.float32(tree.bias_share[0] * tree.bias_sum[bucket] / weight) if weight > 0.01 else np.float32(0.0)
@@ -69,7 +69,9 @@ def _correction(tree, bucket):
 
 @kernel
 def correct_leaf(tree, batch, i):
-    """Add row i's leaf, just evaluated, to its bucket and correct its value; a root leaf has no bucket."""
+    """Put row i's leaf, just evaluated, into its bucket with weight 0, and correct ``batch.value[i]``; the root gets no
+    bucket.
+    """
     if batch.depth[i] == 0:
         return
     leaf, bucket = batch.leaf[i], np.int64(batch.bucket_key[i] & np.uint64(len(tree.bias_sum) - 1))
@@ -81,9 +83,9 @@ def correct_leaf(tree, batch, i):
 
 @kernel
 def learn_errors(tree, batch, i):
-    """Update the errors of the nodes on row i's path after its backup, and correct their values again.
+    """Update the errors of the nodes on row i's path after its backup, and correct the nodes' values again.
 
-    The change of a node's value, and of its square, is added to all edges above it.
+    The change of a node's value, and of the value's square, is added to the sums of all edges above the node.
     """
     shift, squares = 0.0, 0.0
     for d in range(batch.depth[i] - 1, 0, -1):

@@ -11,24 +11,29 @@
 6. :meth:`Worker._collect`: wait for the oldest batch; copy its results, turn logits into priors
 7. :meth:`Worker._back_up`: lock; expand, back up, unmark the paths; unlock
 
-Steps 1 to 5 are repeated while a batch is free, then steps 6 and 7 follow for the oldest one. Kernels work on the whole
-batch: Python touches no leaf, except finished games under territory rules. Batches end in the order they began, so a
-single worker grows the same tree every time.
+Steps 1 to 5 are repeated while a batch is idle; then the oldest batch in flight goes through steps 6 and 7. Kernels
+work on whole batches: Python loops over leaves only where a game has ended. Batches are completed in the order in which
+they were started, so a single worker grows the same tree every time.
 
-A leaf's way to the network and back, in the order of calls; each file is read once:
+A leaf's way to the network and back, in the order of calls:
 
-1. ``search/selection.py``: ``select`` walks down to the leaf
-2. ``search/leaves.py``: ``prepare_for_network`` encodes its position into a slot of a request
-3. ``inference/server.py``: ``submit`` queues the request; an evaluator thread takes it (``_run_evaluator``)
-4. ``inference/device.py``: ``evaluate_requests`` forms batches
-5. ``nets/compute/runner.py``: ``Runner.run`` moves a batch to the device and calls ``Network.evaluate``
-6. ``nets/compute/adapter.py``: ``TorchNetwork.evaluate``, by torch or by a program (``nets/compute/program.py``)
-7. ``inference/device.py``: ``copy_outputs`` writes the outputs into the slots; ``hand_back`` wakes the worker
-8. ``search/leaves.py``: ``take_results`` reads the slots and fills the result cache
-9. ``search/backup.py``: ``complete`` expands the leaf and backs its value up
+a. ``search/selection.py``: ``select`` walks down to the leaf
+b. ``search/leaves.py``: ``prepare_for_network`` replays the path (``replay``), looks the position up in the result
+   cache (``probe`` in ``inference/cache.py``) and encodes a miss (``encode`` in ``features/encoder.py``) into a slot
+c. ``inference/server.py``: ``submit`` queues the request (``Request`` in ``inference/slots.py``) with these slots
+d. ``inference/server.py``: an evaluator thread (``_run_evaluator``) takes it (``_next``, ``_take``)
+e. ``inference/device.py``: ``evaluate_requests`` forms batches (``split``)
+f. ``nets/compute/runner.py``: ``Runner.run`` moves a batch to the device and calls ``Network.evaluate``
+g. ``nets/compute/adapter.py``: ``TorchNetwork.evaluate``, by torch or by a program (``CompiledNetwork.run`` in
+   ``nets/compute/program.py``)
+h. ``inference/device.py``: ``copy_outputs`` writes the outputs into the slots
+i. ``inference/server.py``: ``_run_evaluator`` calls ``Request.hand_back``, which ends the worker's ``wait``
+j. ``search/leaves.py``: ``take_results`` copies the outputs from the slots into the batch and the result cache
+   (``insert``); ``write_leaf_priors`` turns logits into priors (``write_codes`` in ``search/priors.py``)
+k. ``search/backup.py``: ``complete`` expands the leaf and backs its value up
 
 :class:`Workers` starts and ends the workers of a search together and watches them. A running evaluation cannot be
-stopped. If it outlasts the search, its playouts are released and its request is left to the evaluator.
+stopped. If it outlasts the search, its leaves are released and its request is left to the evaluator.
 """
 
 import enum
@@ -60,13 +65,13 @@ from engine.search.leaves import (
     prepare,
     prepare_by_patterns,
     prepare_for_network,
-    rank_moves,
     roll_out,
     roll_out_by_policy,
     score_finished_territory,
-    shuffle_moves,
     take_results,
     tree_policy_priors,
+    write_equal_priors,
+    write_leaf_priors,
 )
 from engine.search.ownership import finished_ownership, store_ownership, take_ownership
 from engine.search.selection import select
@@ -77,19 +82,22 @@ from engine.search.values import weigh_paths
 from engine.system import one_line
 
 BATCH_SECONDS = 0.02
-"""Longest evaluation time of a batch in an urgent run"""
+"""Longest expected evaluation time of a batch in an urgent run (``Run.is_urgent``)"""
 GPU_LEAVES = 384
-"""Leaves in flight for a GPU: one batch being computed, one queued, and as many leaves being collected"""
+"""Minimum number of leaves that a search keeps in flight for a GPU: for one batch being computed, one in the queue and
+one being selected or backed up"""
 EDGES_A_BATCH = 2 << (EDGE_CLASSES - 1)
-"""Edge rows kept free before selection: room for the longest run to move, and for shorter ones"""
+"""Edge rows kept free before selection: room to move the longest block of edges, and shorter ones"""
 
 
 class _Outcome(enum.Enum):
     """How an attempt to start a batch ended."""
 
     STARTED = enum.auto()
-    COLLIDED = enum.auto()
+    BLOCKED = enum.auto()
+    """no leaf selected now: all batches are in flight, the first path collided, or a row was refused"""
     STOPPED = enum.auto()
+    """a stopper allows no playout, or no leaf can be selected although none is in flight"""
 
 
 class _Flight:
@@ -104,7 +112,7 @@ class _Flight:
 
     @staticmethod
     def _new_request(setup: Setup, size: int) -> Request | None:
-        """Slots for a batch; None without a network."""
+        """A request with a slot for each leaf of a batch; None without a network."""
         if setup.network is None:
             return None
         server, encoder = setup.network
@@ -114,36 +122,41 @@ class _Flight:
         return request
 
     def reset(self, setup: Setup, size: int) -> None:
-        """Prepare for the next batch after a cancellation; a request that an evaluator still has is left to it."""
+        """Make the flight usable again after a cancellation; a request that is still queued or running is replaced."""
         if self.request is None:
             return
         if self.request.state in (State.QUEUED, State.RUNNING):
             self.request = self._new_request(setup, size)
         else:
-            # Else the next run's watcher, which may look before the request is submitted again, finds an old failure.
+            # Else Workers._watch of the next run, which may look before the request is submitted, finds an old error.
             self.request.error = None
 
 
 def flights(options: SearchOptions, evaluators: int, batches_requests: bool) -> int:
-    """Batches that each worker of a search with a network keeps in flight.
+    """Number of batches that each worker of a search with a network keeps in flight.
 
     Args:
         options: resolved.
-        evaluators, batches_requests: of the :class:`engine.inference.server.InferenceServer`.
+        evaluators, batches_requests: attributes of the :class:`engine.inference.server.InferenceServer`.
     """
     leaves = options.threads * options.batch
     if leaves == 1:
         return 1
-    # One more than there are evaluators, so that none waits.
+    # Over all workers, at least one batch more than there are evaluators, so that no evaluator waits.
     least = max(2, 1 + -(-evaluators // options.threads))
     return max(least, -(-GPU_LEAVES // leaves)) if batches_requests else least
 
 
 class Worker:
-    """A worker's private memory, kept from run to run; :meth:`run` is its thread."""
+    """A search thread's private memory, kept from run to run; :meth:`run` is the body of the thread."""
 
     def __init__(self, setup: Setup, shared: SharedTree, size: int, index: int):
-        """Memory for boards of one size; ``index`` seeds the worker's random numbers."""
+        """Allocate memory for boards of one size.
+
+        Args:
+            size: board size N.
+            index: the worker's number in its search; with the option ``seed`` it seeds the random numbers.
+        """
         self._setup = setup
         self._shared = shared
         self._size = size
@@ -161,45 +174,56 @@ class Worker:
         self.restart()
 
     def restart(self) -> None:
-        """Reset random numbers and last good replies, for a new tree."""
+        """Reset the random numbers and the last good replies when the tree is cleared."""
         self._random = seed_state(self._setup.options.seed, self._index)
         self._replies = new_last_good_replies()
 
     def warm_up(self) -> None:
-        """Release no leaves, to compile the kernel. Threads: no search is running."""
+        """Compile the kernel ``release`` by a call for 0 leaves. Threads: no search is running."""
         release(self._shared.tree, self._idle[0].batch, 0)
 
     def make_room(self, root: Position) -> None:
-        """Enlarge the worker's position if it cannot hold the root's game and a path."""
+        """Enlarge the worker's position if it cannot hold the root's moves and ``MAX_DEPTH`` moves below the root."""
         moves = int(root.meta[META_N_MOVES]) + MAX_DEPTH + 1
         if len(self._position.moves) < moves:
             self._position = new_position(self._size, moves + MAX_DEPTH)
 
     def cancel(self, running: bool = False) -> None:
-        """Cancel this worker's requests; see :meth:`engine.inference.server.InferenceServer.cancel`. Threads: any."""
+        """Cancel this worker's queued requests.
+
+        Args:
+            running: cancel running requests too (:meth:`engine.inference.server.InferenceServer.cancel`).
+        Threads: any.
+        """
         if self._setup.network is not None:
             for request in self._requests(self._flights):
                 self._setup.network.server.cancel(request, running)
 
     @staticmethod
-    def _requests(flights: Iterable[_Flight]) -> Iterator[Request]:
-        """The requests of some batches; none without a network."""
-        return (flight.request for flight in flights if flight.request is not None)
+    def _requests(batches: Iterable[_Flight]) -> Iterator[Request]:
+        """The requests of these batches; without a network there are none."""
+        return (flight.request for flight in batches if flight.request is not None)
 
     def failure(self) -> BaseException | None:
-        """The error of a failed evaluation while this worker still waits for an older one. Threads: any."""
+        """The error of a failed request of this worker, even while the worker waits for an older one; None without.
+
+        Threads: any.
+        """
         for request in self._requests(list(self._flying)):
             if request.done.is_set() and request.error is not None and not request.cancelled:
                 return request.error
         return None
 
     def run(self, run: Run) -> None:
-        """Search until a stopper ends the run; afterwards nothing is in flight, even after an error."""
+        """Search until a stopper ends the run.
+
+        An error is stored in ``SharedTree.error``, not raised. When this returns, the worker has nothing in flight.
+        """
         shared = self._shared
         self._run = run
         try:
             while True:
-                outcome = self._start() if self._idle else _Outcome.COLLIDED
+                outcome = self._start() if self._idle else _Outcome.BLOCKED
                 if outcome is _Outcome.STARTED and self._idle:
                     continue
                 if self._flying:
@@ -220,7 +244,7 @@ class Worker:
                 self._release(self._flying.popleft())
 
     def _start(self) -> _Outcome:
-        """Steps 1 to 5 for one batch."""
+        """Start one batch: steps 1 to 5. An idle batch must exist."""
         flight = self._idle[0]
         outcome = self._select(flight)
         if outcome is _Outcome.STARTED:
@@ -244,23 +268,26 @@ class Worker:
             if shared.ownership is not None:
                 # Before selection: if the allocation fails, nothing of this batch is in flight yet.
                 shared.ownership.grow(len(tree.state))
-            count = select(tree, flight.batch, wanted, shared.tuning, self._run.move_filter, False)
+            evenly = False
+            count = select(tree, flight.batch, wanted, shared.tuning, self._run.move_filter, evenly)
             # If the pools may still grow, a refused row only means that these leaves took more than usual: try again.
             refused = has_room and tree.meta[META_FULL] == 1
             if has_room:
                 tree.meta[META_FULL] = 0
             if count == 0:
-                return _Outcome.COLLIDED if refused or tree.meta[META_IN_FLIGHT] > 0 else _Outcome.STOPPED
+                return _Outcome.BLOCKED if refused or tree.meta[META_IN_FLIGHT] > 0 else _Outcome.STOPPED
         flight.count = count
         return _Outcome.STARTED
 
     def _prepare(self, flight: _Flight) -> None:
-        """Step 2: find out each leaf's kind and moves, and request the evaluations that the cache lacks."""
+        """Step 2: determine each leaf's kind and moves, and request the evaluations that the cache lacks."""
         setup, request, patterns = self._setup, flight.request, self._setup.patterns
+        # root, position, batch, count
         leaves = (self._run.root, self._position, flight.batch, flight.count)
         if setup.network is not None and request is not None:
             server, options = setup.network.server, setup.options
             request.state = State.FILLING
+            # seed, random_symmetry, planes, globals_
             inputs = (np.uint64(options.seed), options.random_symmetry, request.planes, request.globals)
             request.count = prepare_for_network(*leaves, self._cache(server), self._scratch, *inputs)
             if request.count > 0:
@@ -276,7 +303,7 @@ class Worker:
             prepare(*leaves)
 
     def _score_finished(self, flight: _Flight) -> None:
-        """Step 3: score finished games whose dead stones are unknown."""
+        """Step 3: score the finished games of a batch whose dead stones are unknown (territory rules)."""
         batch, count, setup = flight.batch, flight.count, self._setup
         if (batch.kind[:count] == UNSCORED).any():
             tables, seed = setup.ownership_tables(), setup.options.seed
@@ -287,22 +314,29 @@ class Worker:
         setup, patterns = self._setup, self._setup.patterns
         if not setup.uses_rollouts:
             return
+        # root, position, batch, count; state, gives_score
         leaves = (self._run.root, self._position, flight.batch, flight.count)
         game = (self._random, not setup.has_network_score)
         if patterns is None:
             roll_out(*leaves, *game)
         else:
+            # weights, tables, replies, reply_probability
             policy = (self._weights, patterns.tables, self._replies, setup.mechanisms.reply_probability)
             roll_out_by_policy(*leaves, *game, *policy, self._candidates.cell)
 
     def _expand_early(self, flight: _Flight) -> None:
-        """Step 5: the tree policy's priors: placeholders until the network answers, final if it has no policy."""
+        """Step 5: write the tree policy's priors for the leaves that await the network.
+
+        If the network has no policy head, these priors are final. With the option ``placeholder_priors`` the leaves are
+        expanded at once, and a network's policy later replaces the priors.
+        """
         setup, shared, batch, count = self._setup, self._shared, flight.batch, flight.count
         has_no_policy = setup.network is not None and not setup.network.has_policy
         if setup.patterns is None or not (setup.mechanisms.placeholder_priors or has_no_policy):
             return
-        if not (batch.request_row[:count] >= 0).any():
+        if not (batch.request_slot[:count] >= 0).any():
             return
+        # moves, numbers, theta
         policy = (self._candidates, setup.patterns.numbers, setup.patterns.theta)
         tree_policy_priors(self._run.root, self._position, batch, count, *policy)
         if not setup.mechanisms.placeholder_priors:
@@ -314,7 +348,7 @@ class Worker:
             shared.lock.notify_all()
 
     def _batch_size(self) -> int:
-        """Leaves to select now; 0 = stop. Threads: the lock is held."""
+        """Number of leaves to select now; 0 = end the run. Threads: the lock is held."""
         network = self._setup.network
         if self._shared.error is not None or self._run.cancelled.is_set():
             return 0
@@ -323,16 +357,22 @@ class Worker:
         if self._run.is_urgent and network is not None and network.server.pace.seconds_per_position > 0.0:
             wanted = min(wanted, max(1, int(BATCH_SECONDS / network.server.pace.seconds_per_position)))
         wanted = min(wanted, playouts_allowed(self._run.stoppers, progress))
-        # The root is evaluated even without any budget: a search must find a move.
+        # The root is evaluated even if the stoppers allow no playout: a search must find a move.
         return 1 if progress.visits + progress.in_flight == 0 else wanted
 
     def _leaves_for(self, visits: int) -> int:
-        """Largest batch for a tree with these visits: in a small tree, leaves selected together are poor ones."""
+        """Maximum number of leaves in a batch when the root has these visits.
+
+        In a small tree the later leaves of a large batch are poor ones, since they are selected without the results of
+        the first.
+        """
         per_leaf = self._setup.options.visits_per_leaf
         return 1 + visits // per_leaf if per_leaf else UNLIMITED
 
     def _room_in_flight(self) -> int:
-        """Leaves that may be selected besides those in flight: one batch more, over all workers, than evaluators.
+        """Number of leaves that may be selected now.
+
+        Over all workers, the leaves in flight are limited to one batch more than there are evaluators.
 
         Threads: the lock is held.
         """
@@ -341,7 +381,7 @@ class Worker:
         return max(0, batches * self._leaves_for(int(meta[META_ROOT_VISITS])) - int(meta[META_IN_FLIGHT]))
 
     def _complete_oldest(self) -> None:
-        """Steps 6 and 7 for the oldest batch."""
+        """Steps 6 and 7 for the oldest batch in flight; if its request was cancelled, its leaves are released."""
         if not self._collect(self._flying[0]):
             self._release(self._flying.popleft())
             return
@@ -351,7 +391,13 @@ class Worker:
         self._back_up(flight)
 
     def _collect(self, flight: _Flight) -> bool:
-        """Step 6: wait for a batch's values and priors; False if its request was cancelled."""
+        """Step 6: wait for a batch's evaluations, and write its values and priors.
+
+        Returns:
+            False if the request was cancelled.
+        Raises:
+            NetworkFailed: the evaluation failed.
+        """
         setup, batch, count, request = self._setup, flight.batch, flight.count, flight.request
         if setup.network is not None and request is not None:
             server = setup.network.server
@@ -359,6 +405,7 @@ class Worker:
                 server.wait(request)
                 if request.cancelled:
                     return False
+            # policy, value, score; gives_policy, gives_score
             outputs = (request.policy, request.value, request.score)
             gives = ("policy" in server.spec.heads, setup.has_network_score)
             take_results(batch, count, self._symmetries, *outputs, *gives, self._cache(server))
@@ -366,17 +413,17 @@ class Worker:
                 self._take_ownership(flight, server, request)
             request.state = State.FREE
         if setup.network is None and setup.patterns is None:
-            shuffle_moves(batch, count, self._random)
+            write_equal_priors(batch, count, self._random)
         else:
-            rank_moves(batch, count, setup.options.policy_temperature)
+            write_leaf_priors(batch, count, setup.options.policy_temperature)
         return True
 
     def _cache(self, server: InferenceServer) -> Cache:
-        """The result cache; searches that keep ownership have their own."""
+        """The server's result cache, or in a search that keeps ownership the one of ``ownership_caches``."""
         return server.cache if self._shared.ownership is None else server.ownership_caches().results
 
     def _take_ownership(self, flight: _Flight, server: InferenceServer, request: Request) -> None:
-        """Write the ownership of a batch's leaves."""
+        """Write the ownership of a batch's leaves into ``flight.ownership``."""
         batch, count, root = flight.batch, flight.count, self._run.root
         if len(flight.ownership) < len(batch.kind):
             flight.ownership = np.zeros((len(batch.kind), self._size**2), np.float32)
@@ -387,10 +434,11 @@ class Worker:
             finished_ownership(root, self._position, batch, count, flight.ownership)
 
     def _back_up(self, flight: _Flight) -> None:
-        """Step 7: expand the batch's leaves and back their values up."""
+        """Step 7: expand the batch's leaves, back their values up and unmark their paths."""
         if self._run.ending is not None:
             ownership = flight.ownership if len(flight.ownership) else None
             self._run.ending.score_leaves(flight.batch, flight.count, ownership)
+        # adds_value, adds_rollout
         shared, adds = self._shared, (self._setup.network is not None, self._setup.uses_rollouts)
         with shared.lock:
             complete(shared.tree, flight.batch, flight.count, shared.tuning.rollout_weight, *adds)
@@ -401,7 +449,7 @@ class Worker:
             shared.lock.notify_all()
 
     def _release(self, flight: _Flight) -> None:
-        """Release a batch's leaves without results."""
+        """Release a batch's leaves without results; the batch is idle afterwards."""
         with self._shared.lock:
             release(self._shared.tree, flight.batch, flight.count)
             self._shared.lock.notify_all()
@@ -410,18 +458,20 @@ class Worker:
 
 
 WAKE_S = 1.0
-"""Longest wait of the thread that runs a search; on some platforms only timed waits let signals through"""
+"""Longest single wait of the thread in :meth:`Workers.work`; on some platforms only waits with a timeout let signals
+through"""
 PATIENCE_S, PATIENCE_SHARE = 0.02, 0.1
-"""How long a stopped search waits for running evaluations, and the limit of that as a share of the search's time"""
+"""Longest wait of a stopped search for running evaluations: this many seconds, and this share of the run's time limit;
+the smaller one holds"""
 FIRST_S = 0.5
-"""How long a stopped search waits for the evaluation of its root, without which it has no move"""
+"""Longest wait of a stopped search for the evaluation of its root, without which it has no move"""
 HANG_S, HANG_CALLS = 60.0, 10.0
-"""A search fails after ``HANG_S`` without progress while a call of the network takes longer than ``HANG_S`` and than
-``HANG_CALLS`` mean calls."""
+"""A search fails after ``HANG_S`` seconds without progress if a running call of the network has also taken longer than
+``HANG_S`` and longer than ``HANG_CALLS`` times the mean call."""
 
 
 class Workers:
-    """The workers of a search, for one board size. Threads: one calls :meth:`work`; :meth:`stop` is for any."""
+    """The workers of a search, for one board size. Threads: one calls :meth:`work`; any may call :meth:`stop`."""
 
     def __init__(self, setup: Setup, shared: SharedTree, size: int) -> None:
         self.each = [Worker(setup, shared, size, index) for index in range(setup.options.threads)]
@@ -435,13 +485,14 @@ class Workers:
         """wakes :meth:`work`: the workers have ended, or the run is stopped"""
 
     def work(self, run: Run, due_s: float = math.inf, report: Callable[[float], float] | None = None) -> None:
-        """Run the workers to their end; all end if one cannot be started or ``report`` fails.
+        """Start the workers' threads and wait until all have ended; they end early if ``report`` raises an error.
 
         Args:
-            due_s: ``time.perf_counter`` of the first call of ``report``, which is given the time at which it was due
-                and returns that of its next call.
+            due_s: ``time.perf_counter`` of the first call of ``report``.
+            report: called in this thread with the time at which the call was due; returns the time of its next call.
         Raises:
             NetworkFailed: the network failed or does not answer.
+            BaseException: the first error of a worker, of ``report`` or of starting a thread.
         """
         self._ended.clear()
         self._woken.clear()
@@ -449,7 +500,7 @@ class Workers:
         try:
             for index, worker in enumerate(self.each):
                 name = f"search-{index}"
-                threads.append(threading.Thread(target=self._run, args=(worker, run), name=name, daemon=True))
+                threads.append(threading.Thread(target=self._thread, args=(worker, run), name=name, daemon=True))
                 threads[-1].start()
             self._watch(run, due_s, report)
         finally:
@@ -462,8 +513,8 @@ class Workers:
         if self._shared.error is not None:
             raise self._shared.error
 
-    def _run(self, worker: Worker, run: Run) -> None:
-        """A worker's thread; the last one to end sets the events."""
+    def _thread(self, worker: Worker, run: Run) -> None:
+        """Body of a worker's thread; the last worker to end sets ``_ended`` and ``_woken``."""
         try:
             worker.run(run)
         finally:
@@ -474,10 +525,14 @@ class Workers:
                     self._woken.set()
 
     def _watch(self, run: Run, due_s: float, report: Callable[[float], float] | None) -> None:
-        """Call ``report`` when it is due, until the run has ended, is stopped, failed or past its deadline."""
+        """Wait until the run ends, is stopped, fails or passes its deadline; call ``report`` whenever it is due.
+
+        Raises:
+            NetworkFailed: an evaluation failed or hangs.
+        """
         server = self._setup.network.server if self._setup.network else None
         meta, known, since_s = self._shared.tree.meta, (-1, 0), 0.0
-        # If a call hung in an earlier run, the other evaluators show within a second whether they work.
+        # If a call hangs since an earlier run, one second shows whether other evaluators still make progress.
         patience_s = WAKE_S if server is not None and _hangs(server) else HANG_S
         while not (self._ended.is_set() or self.stopping.is_set()):
             # A failed worker or evaluation ends the run even while other evaluations hang.
@@ -501,7 +556,7 @@ class Workers:
             self._woken.wait(max(0.0, min(WAKE_S, due_s - now_s, end_s - now_s)))
 
     def _cancel_running(self, run: Run) -> None:
-        """Wait a moment for running evaluations, then cancel all requests of the run."""
+        """Wait for running evaluations (``PATIENCE_S``, ``FIRST_S``), then cancel all requests of the run."""
         patience_s = min(PATIENCE_S, PATIENCE_SHARE * (run.deadline_s - run.started_s))
         if self._shared.tree.meta[META_ROOT_VISITS] == 0:
             patience_s = max(patience_s, min(FIRST_S, run.first_deadline_s - time.perf_counter()))
@@ -511,7 +566,7 @@ class Workers:
             worker.cancel(running=True)
 
     def stop(self) -> None:
-        """Stop the run in progress, if there is one: waiting requests are cancelled. Threads: any."""
+        """Stop the run in progress, if there is one, and cancel queued requests. Threads: any."""
         self.stopping.set()
         self._woken.set()
         for worker in self.each:
@@ -519,5 +574,8 @@ class Workers:
 
 
 def _hangs(server: InferenceServer) -> bool:
-    """Whether a call of the network hangs; a search without progress may also be compiling a kernel."""
+    """Whether a running call of the network has taken longer than ``HANG_S`` and ``HANG_CALLS`` mean calls.
+
+    A search without progress alone proves nothing: it may be compiling a kernel.
+    """
     return server.longest_call_s() > max(HANG_S, HANG_CALLS * server.pace.seconds_per_call)

@@ -21,7 +21,7 @@ from engine.go.random import next_below, next_unit
 from engine.records.games import MAX_MOVES, RESIGNED
 from engine.rollout.run import is_sensible
 from engine.search.backup import complete
-from engine.search.leaves import MAX_DEPTH, Batch, prepare_for_network, rank_moves, take_results
+from engine.search.leaves import MAX_DEPTH, Batch, prepare_for_network, take_results, write_leaf_priors
 from engine.search.root_targets import (
     best_candidate,
     cool,
@@ -254,7 +254,7 @@ def _advance(table, searches, player, config, tuning, slot, work, cache, scratch
         )
         if asked == 1:
             return True
-        rank_moves(leaf, 1, 1.0)
+        write_leaf_priors(leaf, 1, 1.0)
         complete(tree, leaf, 1, 0.0, True, False)
     return False
 
@@ -421,7 +421,7 @@ def back_up_results(table, searches, player, work, policy, value, score, has_sco
             leaf = row_of(searches.leaves, slot)
             outputs = (policy[row:], value[row:], score[row:])
             take_results(leaf, 1, work.symmetries, outputs[0], outputs[1], outputs[2], True, has_score, cache)
-            rank_moves(leaf, 1, 1.0)
+            write_leaf_priors(leaf, 1, 1.0)
             complete(row_of(searches.forest, slot), leaf, 1, 0.0, True, False)
             table.request_row[slot] = -1
 

@@ -40,7 +40,7 @@ def test_seconds_are(make_player, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kernel", ["select", "prepare_for_network", "take_results", "rank_moves", "complete", "release"]
+    "kernel", ["select", "prepare_for_network", "take_results", "write_leaf_priors", "complete", "release"]
 )
 def test_every_kernel_of_the_search_is_used_before_play(make_player, monkeypatch, tiny_network, kernel):
     """One that is not is compiled while the client waits: the first stop of an analysis took 0.4 s."""

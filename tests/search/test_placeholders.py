@@ -27,7 +27,7 @@ def test_playouts_pass_through_a_node_that_awaits_the_network():
     complete(tree, batch, 1, TUNING.rollout_weight, *BOTH)
     assert select(tree, batch, 1, TUNING, EVERY, False) == 1
     assert select(tree, second, 1, TUNING, EVERY, False) == 0
-    batch.request_row[0] = 0
+    batch.request_slot[0] = 0
     give_moves(
         batch, 0, {0: to_prior_code(-math.log(0.5)), 1: to_prior_code(-math.log(0.3)), 2: to_prior_code(-math.log(0.2))}
     )
@@ -58,7 +58,7 @@ def test_a_node_released_with_placeholders_is_evaluated_later():
     complete(tree, batch, 1, TUNING.rollout_weight, *BOTH)
     select(tree, batch, 1, TUNING, EVERY, False)
     fill(batch, 0)
-    batch.request_row[0] = 0
+    batch.request_slot[0] = 0
     expand_with_placeholders(tree, batch, 1, 0.5)
     leaf = batch.leaf[0]
     release(tree, batch, 1)

@@ -15,9 +15,9 @@ from engine.search.priors import (
     likeliest,
     prior_of,
     prior_of_best,
-    rank,
-    rank_evenly,
     to_prior_code,
+    write_codes,
+    write_equal_codes,
 )
 
 
@@ -61,7 +61,7 @@ def test_ranking_is_a_softmax_over_the_listed_moves(moves, temperature):
     listed, logits = listed_moves(rng, moves), rng.normal(0.0, 3.0, moves).astype(np.float32)
     n = len(listed)
     steps = np.zeros(moves, np.uint16)
-    rank(listed, n, logits, temperature, np.zeros(moves, np.float32), np.zeros(moves, np.float32), steps)
+    write_codes(listed, n, logits, temperature, np.zeros(moves, np.float32), np.zeros(moves, np.float32), steps)
     weights = np.exp(logits[listed].astype(np.float64) / temperature)
     expected = dict(zip(listed.tolist(), weights / weights.sum(), strict=True))
     found = {index: prior_of(few) for index, few in enumerate(steps.tolist()) if few != GONE}
@@ -75,7 +75,7 @@ def test_without_any_opinion_priors_are_equal_and_no_place_comes_first():
     tops = set()
     for seed in range(20):
         steps = np.zeros(82, np.uint16)
-        rank_evenly(listed, 82, seed_state(seed, 0), steps)
+        write_equal_codes(listed, 82, seed_state(seed, 0), steps)
         assert [prior_of(few) for few in steps] == pytest.approx([1 / 82] * 82, rel=0.01)
         tops.add(int(index_of_best(likeliest(steps))))
     assert len(tops) > 10

@@ -67,7 +67,7 @@ def test_priors_of_edges_and_other_moves_are_read_and_written_alike():
     wanted[[0, 4, 9]] = 0.1, 0.2, 0.7
     write_priors(tree, wanted, np.zeros(10, np.uint16))
     assert read(tree) == pytest.approx(wanted, abs=3e-4)
-    assert tree.expanded_prior_mass[0] == pytest.approx(0.1, abs=3e-4)
+    assert tree.edge_prior_mass[0] == pytest.approx(0.1, abs=3e-4)
 
 
 def test_a_temperature_flattens_priors():

@@ -104,13 +104,13 @@ def _check_moves(tree: Tree, node: int, placeholders: bool) -> None:
     if tree.state[node] == EXPANDED:
         assert abs(sum(prior for _, prior in moves) - 1.0) < 0.01
         assert len({point for point, _ in moves}) == len(moves)
-    top = tree.best_unexpanded[node]
+    top = tree.best_without_edge[node]
     assert is_move(top) == bool(unchosen)
     if unchosen:
         assert (tree.point[index_of_best(top)], np.float32(prior_of_best(top))) == unchosen[0]
     priors = [prior for _, prior in moves[n_edges if placeholders else 0 :]]
     assert all(before >= after - 1e-6 for before, after in pairwise(priors)), "the largest priors come first"
-    assert abs(tree.expanded_prior_mass[node] - sum(prior for _, prior in moves[:n_edges])) < 1e-4
+    assert abs(tree.edge_prior_mass[node] - sum(prior for _, prior in moves[:n_edges])) < 1e-4
 
 
 def _check_rows(tree: Tree, nodes: list[int]) -> None:
@@ -121,10 +121,10 @@ def _check_rows(tree: Tree, nodes: list[int]) -> None:
         node = int(tree.next[node])
     assert sorted(free_nodes + nodes) == list(range(int(tree.meta[META_N_NODES])))
     edges = [(int(tree.first_edge[n]), int(tree.edge_room[n])) for n in nodes if tree.edge_room[n]]
-    for run_class in range(EDGE_CLASSES):
-        first = int(tree.meta[META_FREE_EDGES + run_class])
+    for block_class in range(EDGE_CLASSES):
+        first = int(tree.meta[META_FREE_EDGES + block_class])
         while first != NONE:
-            edges.append((first, 1 << run_class))
+            edges.append((first, 1 << block_class))
             first = int(tree.child[first])
     assert _covered(edges) == tree.meta[META_N_EDGES]
 

@@ -19,7 +19,7 @@ from engine.inference.cache import LOGIT_STEPS
 from engine.records.games import COUNTED, LIMIT, RESIGNED
 from engine.rollout.run import is_sensible
 from engine.search.leaves import list_moves
-from engine.search.priors import GONE, prior_of, rank, to_prior_code
+from engine.search.priors import GONE, prior_of, to_prior_code, write_codes
 from engine.search.root_targets import draw_gamma
 from engine.selfplay.searches import LARGEST
 
@@ -72,7 +72,7 @@ class SlowSearchGame:
         logits = (np.rint(logits.astype(np.float64) * LOGIT_STEPS) / LOGIT_STEPS).astype(np.float32)
         listed, codes = np.zeros(moves, np.uint16), np.zeros(moves, np.uint16)
         count = list_moves(position, listed)
-        rank(listed, count, logits, 1.0, np.zeros(moves, np.float32), np.zeros(moves, np.float32), codes)
+        write_codes(listed, count, logits, 1.0, np.zeros(moves, np.float32), np.zeros(moves, np.float32), codes)
         priors = {i: prior_of(codes[i]) for i in range(moves) if codes[i] != GONE}
         return Node(float(output.value[0]), float(output.score[0]), priors)
 

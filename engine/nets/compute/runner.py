@@ -213,7 +213,7 @@ class PlainRunner:
             return self._network.evaluate(*inputs).each(Tensor.cpu)
 
     def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
-        """See :meth:`Runner.prepare`: the first call for a board size traces the network or compiles its program."""
+        """See :meth:`Runner.prepare`; the server asks for it only on devices that batch requests."""
         self.run([torch.zeros(1, planes, size, size)], [torch.zeros(1, globals_)])
         return most
 
