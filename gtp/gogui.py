@@ -1,6 +1,6 @@
 """GoGui's graphics: the layout of boards and graphics commands, and the search drawn while a command runs.
 
-All points are vertices. Source: GoGui's manual, "Analyze Commands" and "Live Graphics".
+Points are given as GTP vertices. Source: GoGui's manual, "Analyze Commands" and "Live Graphics".
 """
 
 import math
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from engine.search.report import Report, Watcher
 
 LIVE = "gogui-gfx:"
-"""First word of graphics on standard error; an empty line ends them"""
+"""First word of live graphics on standard error, which end with an empty line"""
 CLEAR = f"{LIVE} CLEAR\n"
 INTERVAL_S = 0.5
-"""Between two drawings, for people to read"""
+"""Seconds between two drawings, so that people can read them"""
 FIRST_S = 0.02
-"""Before the first drawing; short, to draw short searches too"""
+"""Seconds before the first drawing; few, so that short searches are drawn too"""
 
 
 def board(words: Iterable[str], size: int) -> str:
@@ -33,12 +33,12 @@ def board(words: Iterable[str], size: int) -> str:
 
 
 def pairs(labels: Iterable[tuple[str, str]]) -> str:
-    """Vertices with their labels, in one line."""
+    """Pairs of a vertex and its label as one line, the format of ``LABEL`` and ``VAR``."""
     return " ".join(f"{vertex} {label}" for vertex, label in labels)
 
 
 def graphic(*commands: str) -> str:
-    """Graphics commands such as ``LABEL`` and ``VAR``, one a line; commands without arguments are left out."""
+    """Join graphics commands such as ``LABEL`` and ``VAR``, one a line, without those that lack arguments."""
     return "\n".join(command for command in commands if " " in command.rstrip())
 
 
@@ -53,8 +53,9 @@ def shades(shares: Iterable[tuple[str, float]]) -> str:
 
 @contextmanager
 def live_graphics(host: Host, color: int) -> Iterator["Watcher | None"]:
-    """A watcher that draws a search for a colour, or None where live graphics are off; leaving the block clears the
-    board.
+    """Context manager: a watcher that draws a search for a colour, or None if live graphics are off.
+
+    Leaving the block clears the board.
 
     Threads: drawings are written in the command thread, which runs the search.
     """
@@ -79,13 +80,13 @@ def live_graphics(host: Host, color: int) -> Iterator["Watcher | None"]:
 
 
 def _write(text: str) -> None:
-    """Write graphics; a closed standard error does not stop the search."""
+    """Write graphics to standard error, ignoring write errors: a closed one must not stop the search."""
     with suppress(OSError):
         print(text, end="", file=sys.stderr, flush=True)
 
 
 def _drawing(report: "Report", size: int, color: int) -> str:
-    """Shares of the visits, and the principal variation."""
+    """GoGui's commands for a report: shares of the visits as colours, the principal variation, and a caption."""
     from engine.go.geometry import BLACK, PASS, other, to_vertex
 
     shares = [(to_vertex(move.point, size), move.visits / max(1, report.visits)) for move in report.moves

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Host:
-    """First argument of every command.
+    """The player and the state of the conversation; the first argument of every command.
 
-    Until the player is loaded, the game lies in an early session: changes of the game and its clock are answered at
-    once, without a board; commands that need a board wait for its kernels alone; commands that need the player wait for
-    it. The player takes the game over.
+    Until the player is loaded, an early session keeps the game. Commands that change the game or its clock are answered
+    at once, without a board; commands that need a board wait only for the board's kernels; others wait for the player,
+    which takes over the game.
     Threads: :attr:`player`, :attr:`game_session` and :attr:`record` in the command thread only, the methods in any.
     """
 
@@ -26,11 +26,11 @@ class Host:
         self.name = name
         """the engine's name for clients"""
         self.quitting = False
-        """set by a command: the session ends with its answer"""
+        """set by a command after whose answer the session ends"""
         self.sigint_interrupts = False
-        """set by a command: SIGINT stops the running command instead of the session"""
+        """set by a command after which SIGINT stops the running command instead of the session"""
         self.has_gogui = False
-        """set by a command: the client is GoGui"""
+        """the client is GoGui; set by a command that only GoGui sends"""
         self._player: Player | None = None
         self._failure = ""
         self.read_s = 0.0
@@ -40,11 +40,11 @@ class Host:
         """notified when a command is interrupted, and when loading ends"""
         self._loaded = threading.Event()
         self._early: EarlySession | None = None
-        """the game until the player is loaded; None once the player has it"""
+        """keeps the game until the player is loaded; None once the player has taken the game over"""
         self._board: GameSession | None = None
-        """the same game with a board, from the first command on that needed one"""
+        """the game of the early session on a board, made for the first command that needs one"""
         self._has_record = threading.Event()
-        """set once there is a session or the player, or loading has failed"""
+        """set once there is an early session or a player, or loading has failed"""
 
     @property
     def player(self) -> "Player":
@@ -75,7 +75,7 @@ class Host:
 
     @property
     def game_session(self) -> "GameSession":
-        """The game with a board: the player if it is loaded, else the early session's.
+        """The session with the game on a board: the player if it is loaded, else one made of the early session.
 
         Raises:
             CommandError: the player could not be loaded.
@@ -86,7 +86,7 @@ class Host:
 
     @property
     def record(self) -> "EarlySession | GameSession":
-        """The session that takes changes of the game and its clock: the player, or an early one without delay.
+        """The session that takes changes of the game and its clock: the player if it is loaded, else an early session.
 
         Raises:
             CommandError: the player could not be loaded.
@@ -97,12 +97,12 @@ class Host:
 
     @property
     def draws_live(self) -> bool:
-        """Whether searches are drawn on GoGui's board: as the user's option says, else for GoGui alone."""
+        """Whether searches are drawn on GoGui's board: the option ``live_graphics`` or, if unset, ``has_gogui``."""
         wanted = self.player.options.live_graphics
         return self.has_gogui if wanted is None else wanted
 
     def _board_of_early(self) -> "GameSession | None":
-        """The early session's game on a board, whose kernels are loaded first; None once the player has it."""
+        """The early session's game on a board; the first call loads kernels. None once the player has the game."""
         if self._board is None and self._early is not None:
             from engine.play.game_session import begun
 
@@ -110,19 +110,19 @@ class Host:
         return self._board
 
     def begin(self, early: "EarlySession") -> None:
-        """Answer changes of the game by an early session until the player is loaded."""
+        """Let an early session answer changes of the game until the player is loaded."""
         self._early = early
         self._has_record.set()
 
     def provide(self, player: "Player") -> None:
-        """Take the loaded player."""
+        """Take the loaded player, and let the commands that wait for it continue."""
         self._player = player
         if self._interrupted:
             player.interrupt()
         self._end_loading()
 
     def refuse(self, reason: str) -> None:
-        """Let commands that need the player fail with this reason."""
+        """Let commands that need the player fail with ``reason``, since it could not be loaded."""
         self._failure = reason
         self._end_loading()
 
@@ -134,7 +134,7 @@ class Host:
 
     @property
     def is_loading(self) -> bool:
-        """Whether commands that need the player wait for it. Threads: any."""
+        """Whether loading of the player has not ended yet. Threads: any."""
         return not self._loaded.is_set()
 
     def stop_pondering(self) -> None:
@@ -143,7 +143,7 @@ class Host:
             self._player.ponder.stop()
 
     def interrupt(self) -> None:
-        """Stop the running command's search soon; the command is answered."""
+        """Stop the running command's search soon; the command still gets its answer."""
         with self._changed:
             self._interrupted = True
             self._changed.notify_all()
@@ -156,7 +156,11 @@ class Host:
         return self._interrupted
 
     def resume(self, read_s: float = 0.0) -> None:
-        """Clear an interruption for the next command, which was read at this ``time.perf_counter``."""
+        """Clear an interruption before the next command runs.
+
+        Args:
+            read_s: ``time.perf_counter`` at which this command was read; 0 = unknown.
+        """
         self.read_s = read_s
         self._interrupted = False
         if self._player is not None:

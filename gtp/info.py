@@ -1,8 +1,8 @@
 """Search results for clients: ``info`` lines in KataGo's, Leela Zero's and CGOS's formats, and summaries.
 
-All values are from the view of the side to move, as both programs have them by default. Moves are in order of
-preference. A move's principal variation comes last in its segment unless a client asks for more, since clients read it
-to the end of the segment.
+All values are from the view of the side to move, KataGo's and Leela Zero's default. Moves are in order of preference. A
+move's principal variation comes last in the move's segment unless a client asks for more, since clients read the
+variation to the end of the segment.
 
 The lead in points is the mean over the search of the network's score head, or of rollouts without a value network;
 without either the keys are left out. ``scoreSelfplay`` repeats the lead, since no head estimates it. The standard
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.search.report import MoveReport, Report
 
 LIKELIEST = 10
-"""Moves listed where no move has a visit and the client gives no number"""
+"""Number of moves listed if no move has a visit; ``min_moves`` may be larger, ``max_moves`` smaller"""
 NO_ERRORS = "rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
 """KataGo's keys and values for a network without uncertainty outputs"""
 CGOS_DIGITS = 4
@@ -58,15 +58,15 @@ class ReportOptions(Extras):
     """Optional parts of a report in GTP."""
 
     min_moves: int = 0
-    """smallest number of moves, filled up with the likeliest unvisited ones"""
+    """minimum number of moves: the likeliest unvisited moves follow the visited ones"""
     max_moves: int = 1 << 30
-    """largest number of moves"""
+    """maximum number of moves"""
     pv_edge_visits: bool = False
     root: bool = False
 
 
 def kata_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:
-    """One report in KataGo's format; empty where there is no move, as KataGo prints none then.
+    """One report in KataGo's format; empty if it has no move, since KataGo then prints no line.
 
     Args:
         is_black: Black is to move.
@@ -87,7 +87,7 @@ def kata_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
 
 
 def _points(key: str, values: "np.ndarray | None", sign: float, is_wanted: bool) -> list[str]:
-    """A key and a number for each point; empty where the numbers are unknown or not wanted."""
+    """A report's key, then ``sign`` times the value of each point; empty if the values are unknown or unwanted."""
     if values is None or not is_wanted:
         return []
     return [key, *(f"{sign * value:.6g}" for value in values.tolist())]
@@ -120,7 +120,7 @@ def lz_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions
 
 
 def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:
-    """One report as the JSON object that CGOS shows to spectators; empty where there is no move.
+    """One report as the JSON object that CGOS shows to spectators; empty if the report has no move.
 
     Args:
         is_black: Black is to move.
@@ -142,7 +142,7 @@ def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
 
 
 def _cgos_numbers(found: "Report | MoveReport") -> dict[str, float]:
-    """CGOS's keys of a position or a move."""
+    """CGOS's keys with the numbers of a position or a move: win rate, visits and, if known, score."""
     score = {} if found.score_stm is None else {"score": round(found.score_stm, CGOS_DIGITS)}
     return {"winrate": round(win_rate(found.value_stm), CGOS_DIGITS), "visits": found.visits} | score
 
@@ -160,7 +160,7 @@ def lz_summary(report: "Report", size: int) -> str:
 
 
 def caption(report: "Report", is_black: bool) -> str:
-    """A search in one line, the caption of graphics.
+    """A search in one line for people: side to move, win rate, lead and visits; the caption of graphics.
 
     Args:
         is_black: Black is to move.
@@ -171,7 +171,7 @@ def caption(report: "Report", is_black: bool) -> str:
 
 
 def _listed(report: "Report", options: ReportOptions) -> list["MoveReport"]:
-    """The moves of a report, best first."""
+    """The moves of a report that are shown, best first, within the options' limits."""
     moves = report.moves
     if moves and moves[0].visits == 0:
         moves = moves[: max(options.min_moves, LIKELIEST)]
@@ -179,7 +179,7 @@ def _listed(report: "Report", options: ReportOptions) -> list["MoveReport"]:
 
 
 def _variation(move: "MoveReport", size: int, options: ReportOptions) -> str:
-    """The principal variation, and the visits of its moves if wanted; a node's visits are those of the edge to it."""
+    """The principal variation, with the visits of its moves if wanted; a node has the visits of the edge to it."""
     visits = " ".join(map(str, move.pv_visits))
     line = f"pv {vertices(move.pv, size)}"
     line += f" pvVisits {visits}" if options.pv_visits else ""
@@ -187,15 +187,15 @@ def _variation(move: "MoveReport", size: int, options: ReportOptions) -> str:
 
 
 def win_rate(value: float) -> float:
-    """A value from -1 to 1 as a win rate; a bound beyond that range is clamped to 0 or 1.
+    """A value from -1 to 1 as a win rate from 0 to 1; a confidence bound beyond -1 or 1 is clamped.
 
-    Lines for clients have unclamped bounds, as KataGo's: clamped ones of moves with few visits would all be equal.
+    KataGo's lines have unclamped bounds instead: clamped bounds of moves with few visits would all be equal.
     """
     return min(1.0, max(0.0, (value + 1.0) / 2.0))
 
 
 def _lead(score: float | None, stdev: float | None) -> str:
-    """KataGo's three keys of the lead in points, and its standard deviation; empty without an estimate."""
+    """KataGo's three keys of the lead in points, and the score's standard deviation; empty without a score."""
     if score is None:
         return ""
     deviation = "" if stdev is None else f" scoreStdev {stdev:.6g}"
@@ -208,7 +208,7 @@ def vertices(points: Iterable[int], size: int) -> str:
 
 
 def described(network: NetworkPath | None, server: "InferenceServer | None") -> list[dict[str, Any]]:
-    """KataGo's description of each file of a network; empty without a network."""
+    """One description per file of a network, in the format of KataGo's kata-get-models; empty without a network."""
     from engine.nets.files.header import recognise
 
     files = files_of(network)

@@ -13,19 +13,19 @@ from pathlib import Path
 from gtp.session import QUIT
 
 ERRORS = "surrogateescape"
-"""Keeps bytes that do not decode"""
+"""Error handler of decoding and encoding, which keeps bytes that are not valid"""
 MOST_LINES = 1000
-"""Lines of history in the file"""
+"""Maximum number of lines in the history file"""
 
 
 class LineEditor:
-    """Reads lines from the terminal; without :meth:`close` the terminal does not echo after the process has ended."""
+    """Reads lines typed at the terminal. A process that ends without :meth:`close` leaves the terminal without echo."""
 
     def __init__(self, history: Path | None) -> None:
         """Prepare the terminal and load the history.
 
         Args:
-            history: file of typed lines; None = none.
+            history: file that keeps typed lines; None = they are not kept.
         Raises:
             ImportError: Python without ``readline`` or ``termios``, as on Windows, whose console edits lines itself.
         """

@@ -23,9 +23,9 @@ from engine import __version__
 from gtp.protocol import CONTROL
 
 ERROR, OWN = "!", "-"
-"""Signs beside :data:`gtp.session.IN` and ``OUT``"""
+"""Signs of lines of standard error and of the log's own lines; :data:`gtp.session.IN` and ``OUT`` are the others"""
 MAX_WAITING = 1 << 16
-"""Characters kept of an unfinished line of standard error"""
+"""Maximum number of characters kept of an unfinished line of standard error; the last ones are kept"""
 
 
 class Log:
@@ -46,7 +46,7 @@ class Log:
             raise ValueError(f"log file {path}: cannot be written ({error.strerror or error})") from error
 
     def note(self, sign: str, text: str) -> None:
-        """Write the lines of a text, without empty ones at its end."""
+        """Write each line of a text with the time and a sign; empty lines at the end of the text are left out."""
         time = datetime.now().isoformat(" ", "milliseconds")
         lines = (f"{time} {sign} {CONTROL.sub('', line)}".rstrip() for line in text.rstrip().split("\n"))
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
@@ -80,7 +80,7 @@ def start_log(path: Path) -> Log:
 
 
 class LoggedStream(io.TextIOBase):
-    """Standard error with a copy of its lines in a log. Threads: any; lines of two threads may mix."""
+    """A stream to standard error that also writes its lines to a log. Threads: any; lines of two threads may mix."""
 
     def __init__(self, stream: TextIO, log: Log) -> None:
         self._stream = stream

@@ -2,7 +2,7 @@
 
 A program makes a :class:`Registry`, registers functions with :meth:`Registry.command` and passes every input line to
 :meth:`Registry.answer`, which returns the text of exactly one reply, or None for a line without a command. Names and
-number of a command's arguments are those of its function, so usage, checks and ``list_commands`` cannot disagree. A
+number of a command's arguments are those of its function, so usage and checks cannot disagree. A
 function reports failure by :class:`CommandError`, or by any ``ValueError`` whose message begins with GTP's words for
 the failure.
 
@@ -24,27 +24,27 @@ from typing import Any, NamedTuple
 PROTOCOL_VERSION = 2
 MAX_ID = 2**31 - 1
 MAX_MESSAGE = 240
-"""Characters of an error message; a longer one quotes a long line of the client"""
+"""Maximum length of an error message, in characters; a message that quotes a long line of the client is cut"""
 
 ALIKE = 0.7
-"""Smallest similarity (:mod:`difflib`, 1 = equal) of an unknown name and the command suggested for it"""
+"""Minimum similarity (:mod:`difflib`, 1 = equal) of an unknown name and the command suggested for it"""
 MAX_NAME = 60
-"""Characters of the longest unknown name for which a command is suggested"""
+"""Maximum length, in characters, of an unknown name for which a command is suggested"""
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*+|\.[0-9]++)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 MAX_DIGITS, MAX_NUMBER = 40, 1e10
-"""Largest number of characters of a number, and its largest absolute value"""
+"""Maximum number of characters of a decimal number, and the limit that its absolute value must stay below"""
 BYTE_ORDER_MARK = "\ufeff"
-"""Sent by some programs before their first line"""
+"""Character that some programs send before their first line"""
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """Control characters, carriage return included, tab and newline excluded"""
 COLORS = {"b": "b", "black": "b", "w": "w", "white": "w"}
-"""Word for a color in GTP and in KataGo's JSON -> its first letter"""
+"""Word for a color in GTP and in KataGo's JSON -> ``b`` or ``w``"""
 
 
 class CommandError(Exception):
-    """Failure of a command; the message is the reply."""
+    """Failure of a command; the error's message becomes the text of the reply."""
 
 
 class Request(NamedTuple):
@@ -62,9 +62,9 @@ def clean(line: str) -> str:
 
 
 def parse(line: str) -> Request | None:
-    """The command of a line; None for a line of space and comment alone.
+    """Parse the command of a line; None if the line has only space and a comment.
 
-    A first word of digits is the id, if it is not larger than GTP allows; the name is empty in a line of an id alone.
+    A first word of digits is the id, if it is not larger than GTP allows. A line with only an id has an empty name.
     """
     words = [word for word in clean(line).split(" ") if word]
     if not words:
@@ -76,14 +76,14 @@ def parse(line: str) -> Request | None:
 
 
 def success(id_: str, text: str = "") -> str:
-    """A reply with a result. The first line may be empty (diagrams); later empty ones would end it and are left out."""
+    """A success reply. Its first line may be empty (diagrams); later empty lines, which would end it, are left out."""
     first, *rest = CONTROL.sub("", text).replace("\t", " ").split("\n")
     body = "\n".join([first.rstrip(), *(line.rstrip() for line in rest if line.strip())])
     return f"={id_}{' ' if body else ''}{body}\n\n"
 
 
 def failure(id_: str, message: str) -> str:
-    """A reply with an error message on one line."""
+    """A failure reply, with the error message on one line."""
     line = " ".join(CONTROL.sub(" ", message).split()) or "failed"
     return f"?{id_} {line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + '...'}\n\n"
 
@@ -100,7 +100,7 @@ def integer(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """The decimal number of an argument: finite, below 1e10, of up to 40 characters, since programs write many digits.
+    """The decimal number of an argument: below 1e10 in absolute value, of at most 40 characters, as some programs send.
 
     Raises:
         CommandError: the argument is not such a number.
@@ -112,7 +112,7 @@ def number(text: str) -> float:
 
 
 def switch(name: str, text: str) -> bool:
-    """The value of an argument true or false, in any case.
+    """The bool that an argument ``true`` or ``false``, in upper or lower case, stands for.
 
     Args:
         name: name of the setting, for the message.
@@ -132,7 +132,7 @@ class Command:
     function: Callable[..., str | None]
     """called with the host, one string per argument and, if ``writes``, ``reply``; returns the text of the result"""
     usage: str
-    """``play COLOR VERTEX``, ``loadsgf FILE [MOVE]``, ``set_free_handicap [VERTEX...]``"""
+    """the command's name and arguments, such as ``play COLOR VERTEX`` or ``set_free_handicap [VERTEX...]``"""
     summary: str
     fewest: int
     most: float
@@ -141,11 +141,11 @@ class Command:
     open_ended: bool
     """the next line of input stops the command"""
     is_listed: bool
-    """``list_commands`` and ``known_command`` show the command; an unlisted one is answered too"""
+    """``list_commands`` and ``known_command`` show the command; one that they do not show is answered too"""
 
 
 class Reply:
-    """A successful reply, written line by line while its command runs; its end is left to the registry."""
+    """A success reply that a command writes line by line while it runs; the registry writes the end."""
 
     def __init__(self, id_: str, write: Callable[[str], None]) -> None:
         self._id = id_
@@ -155,13 +155,13 @@ class Reply:
         """writing failed: the client does not read replies"""
 
     def begin(self) -> None:
-        """Write the first line, the sign of success alone, unless it is written."""
+        """Write the first line, only ``=`` and the id, unless it has been written."""
         if not self.has_begun:
             self._send(f"={self._id}\n")
             self.has_begun = True
 
     def line(self, text: str) -> None:
-        """Write a line; an empty one, which would end the reply, is left out.
+        """Write a line; an empty line, which would end the reply, is not written.
 
         Raises:
             OSError: the client has closed the other end.
@@ -179,7 +179,7 @@ class Reply:
 
 
 def _describe(name: str, function: Callable[..., str | None], open_ended: bool, is_listed: bool) -> Command:
-    """Read a command's arguments from its function's parameters; the first is the host."""
+    """Describe a command by its function: its arguments are the function's parameters after the host."""
     words, fewest, most, writes = [name], 0, 0.0, False
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         word = parameter.name.upper()
@@ -201,7 +201,7 @@ def _describe(name: str, function: Callable[..., str | None], open_ended: bool, 
 class Registry:
     """The commands of a program, in the order of their registration.
 
-    Threads: register in one thread before the first answer; :meth:`answer` changes nothing here.
+    Threads: one thread registers all commands before the first answer; :meth:`answer` does not change the registry.
     """
 
     def __init__(self, *families: "Registry") -> None:
@@ -237,7 +237,7 @@ class Registry:
 
     @property
     def listed(self) -> list[Command]:
-        """The commands of ``list_commands``."""
+        """The commands that ``list_commands`` shows."""
         return [command for command in self if command.is_listed]
 
     def find(self, name: str) -> Command:
@@ -256,16 +256,16 @@ class Registry:
         raise CommandError("unknown command" + (f", did you mean {close[0]}?" if close else ""))
 
     def is_open_ended(self, line: str) -> bool:
-        """Whether the command of a line is open-ended."""
+        """Whether a line's command is open-ended: runs until the next line."""
         request = parse(line)
         return request is not None and request.name in self and self[request.name].open_ended
 
     def answer(self, host: Any, line: str, write: Callable[[str], None] | None = None) -> str | None:
-        """Run the command of a line and return the text of its one reply; None for a line without a command.
+        """Run the command of a line and return the text of its reply; None for a line without a command.
 
         Args:
             host: first argument of the command's function.
-            write: takes lines of the reply while the command runs, so that only the rest is returned; None = the whole
+            write: called with lines of the reply while the command runs; the rest is returned. None = the whole
                 reply is returned.
         Raises:
             OSError: writing failed.
@@ -278,7 +278,7 @@ class Registry:
         return "".join([*said, rest])
 
     def _answer(self, host: Any, request: Request, reply: Reply) -> str:
-        """Run a command; returns the part of its reply that is not written yet."""
+        """Run a command; return the part of its reply that has not been written."""
         try:
             text = self._run(host, request, reply) or ""
             if reply.has_begun:
@@ -305,7 +305,7 @@ class Registry:
 
 
 def _fail(request: Request, reply: Reply, message: str) -> str:
-    """The end of a failed reply; one that has begun as a success can only end."""
+    """The rest of a failed command's reply: a failure, or only the end if a success reply has begun."""
     if not reply.has_begun:
         return failure(request.id, message)
     print(f"{request.name}: {message}", file=sys.stderr, flush=True)

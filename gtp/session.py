@@ -1,4 +1,4 @@
-"""A running GTP process: standard input and output, interruption, and exit. It knows no Go.
+"""A running GTP process: standard input and output, interruption, and exit. This module knows no Go.
 
 Three threads, so that a long command blocks neither input nor signals:
 
@@ -27,52 +27,56 @@ from typing import Any, Protocol
 from gtp.protocol import Registry, failure, parse
 
 MAX_LINE = 1 << 16
-"""Largest number of bytes of a line; the rest of a longer line is dropped and its command refused"""
+"""Maximum length of a line, in bytes; a longer line is cut, and refused unless a comment begins before the cut"""
 MAX_WAITING = 1024
-"""Lines read ahead of the running command; then input blocks"""
+"""Maximum number of lines that wait behind the running command; reading blocks when so many wait"""
 READ_SIZE = 1 << 16
 QUIT = re.compile(rb"\s*([0-9]+\s+)?quit\s*(#.*)?")
 INTERRUPT = b"# interrupt"
 """GoGui's comment line that interrupts the running command"""
 WATCH_S = 0.2
-"""Interval at which the main thread checks that the client reads the output"""
+"""Interval, in seconds, at which the main thread checks that the client still reads the output"""
 HURRY_S = 0.25
-"""A quit or end of input this long after the running command comes from a person or a GUI that wants to end, not from a
-script that sends both at once: the command is interrupted"""
+"""A quit or the end of input that comes later than this, in seconds, after the last command interrupts the running
+command: a person or a GUI wants to end. A script sends all at once, and its commands are completed."""
 REFUSAL_S = 1.0
-"""Time in which a program that cannot start refuses the commands read so far"""
+"""Maximum time, in seconds, in which a program that could not start refuses the commands read so far"""
 STATUS_FAILED = 1
 ENDED = "the session ended before the engine was ready"
 UNREAD = "the client no longer reads the replies"
 IN, OUT = "<", ">"
 LineLog = Callable[[str, str], None]
-"""Logs a text of input (``IN``) or output (``OUT``)"""
+"""Function that logs a text; called with its direction, ``IN`` or ``OUT``, and the text"""
 
 
 class Program(Protocol):
-    """The program behind a session's commands."""
+    """Interface of the program whose commands a session runs."""
 
     quitting: bool
-    """set by a command: the session ends with its answer"""
+    """set by a command after whose answer the session ends"""
     sigint_interrupts: bool
-    """set by a command: SIGINT stops the running command instead of the session"""
+    """set by a command after which SIGINT stops the running command instead of the session"""
 
     @property
     def is_loading(self) -> bool:
         """Whether the program is being loaded. Threads: any."""
 
     def interrupt(self) -> None:
-        """Stop the running command soon; it is answered. Threads: any."""
+        """Stop the running command soon; the command still gets its answer. Threads: any."""
 
     def resume(self, read_s: float) -> None:
-        """Clear an interruption for the next command, which was read at this ``time.perf_counter``."""
+        """Clear an interruption before the next command runs.
+
+        Args:
+            read_s: ``time.perf_counter`` at which this command was read.
+        """
 
     def refuse(self, reason: str) -> None:
-        """Let commands that need the program, which could not start, fail with this reason."""
+        """Let commands that need the program fail with ``reason``, since it could not start."""
 
 
 class _Patient(io.FileIO):
-    """A file that ignores write errors: a closed standard error must not end the game."""
+    """A file for standard error that ignores write errors: if it is closed, the game must go on."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -82,7 +86,7 @@ class _Patient(io.FileIO):
 
 
 def _patient(descriptor: int) -> io.TextIOWrapper:
-    """A text stream to a descriptor that ignores write errors."""
+    """Make a text stream to a file descriptor; the stream ignores write errors."""
     raw = io.BufferedWriter(_Patient(descriptor, "wb", closefd=False))
     return io.TextIOWrapper(raw, errors="backslashreplace", line_buffering=True)
 
@@ -91,10 +95,10 @@ class Output:
     """The process's real standard output, reserved for replies."""
 
     def __init__(self) -> None:
-        """Duplicate the descriptor and point descriptor 1 at standard error from now on.
+        """Keep a duplicate of descriptor 1 for replies, and redirect descriptor 1 to standard error.
 
-        So no stray ``print`` and no C library's warning reaches the client. Descriptors closed by the parent are opened
-        on the null device first, so that no other file gets their numbers.
+        So no stray ``print`` and no C library's warning reaches the client. Standard descriptors that the parent
+        process closed are opened on the null device first, so that no other file gets their numbers.
         """
         while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
@@ -119,7 +123,7 @@ class Output:
                 data = data[written:]
 
     def is_read(self) -> bool:
-        """Whether the client holds the other end open; True where the system cannot tell. Threads: main."""
+        """Whether the client holds its end of the output open; True if the system cannot tell. Threads: main."""
         if not hasattr(select, "poll"):
             return True
         poll = select.poll()
@@ -148,7 +152,10 @@ class LineReader:
         """the unfinished last line"""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Complete lines, without newlines; a longer line is cut to one byte more than the limit."""
+        """Take data and return the lines that it completes, without newlines.
+
+        A line above the limit is cut to one byte more than the limit.
+        """
         *ends, rest = data.split(b"\n")
         lines = []
         for end in ends:
@@ -163,11 +170,11 @@ class LineReader:
 
 
 class _Signalled(Exception):
-    """A signal in the main thread."""
+    """Raised in the main thread by the handler of a signal; its argument is the signal's number."""
 
 
 class Session:
-    """One conversation; :meth:`run`, called in the main thread, returns the exit status."""
+    """One conversation with a GTP client; :meth:`run`, called in the main thread, returns the exit status."""
 
     def __init__(
         self, registry: Registry, program: Program, output: Output, log: LineLog | None = None,
@@ -202,7 +209,7 @@ class Session:
         self._begun_s = 0.0
         """when the latest command began"""
         self._n_interrupted = 0
-        """number of lines read before the latest interruption, which stops them all"""
+        """number of lines read before the latest interruption, which stops all their commands"""
         self._is_open_ended = False
         """the latest command is open-ended"""
 
@@ -220,7 +227,7 @@ class Session:
         return self._status
 
     def _watch(self) -> bool:
-        """Wait for the end (False), or for a SIGINT that interrupts the running command alone (True)."""
+        """Wait until the session ends; return True earlier if a SIGINT is to interrupt only the running command."""
         try:
             self._await_signals()
             # In slices, since a signal does not end an untimed wait on Windows.
@@ -234,7 +241,7 @@ class Session:
         return False
 
     def _await_signals(self) -> None:
-        """Let SIGINT and SIGTERM end the main thread's wait."""
+        """Install the handler by which SIGINT and SIGTERM end the main thread's wait."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
@@ -246,7 +253,7 @@ class Session:
         raise _Signalled(number)
 
     def end(self, status: int, message: str = "") -> None:
-        """End at once; the first call decides the status. Threads: any."""
+        """End the session at once; only the first call sets the exit status and prints its message. Threads: any."""
         with self._lock:
             if self._ended.is_set():
                 return
@@ -257,7 +264,7 @@ class Session:
             self._ended.set()
 
     def fail(self, message: str) -> None:
-        """Refuse the commands read so far and end, since the program could not start. Threads: any."""
+        """Refuse the commands read so far and end the session, since the program could not start. Threads: any."""
         self._failure = message
         self._program.refuse(message)
         deadline = time.monotonic() + REFUSAL_S
@@ -266,7 +273,7 @@ class Session:
         self.end(STATUS_FAILED, message)
 
     def _read_all(self) -> None:
-        """The input thread."""
+        """Read and queue lines until the end of input. Threads: the input thread."""
         while data := self._read():
             self._take_all(self._reader.feed(data))
         if self._reader.rest:
@@ -277,14 +284,14 @@ class Session:
         self._lines.put(None)
 
     def _take_all(self, lines: list[bytes]) -> None:
-        """Log some lines, then take each."""
+        """Log lines, then queue each or let it interrupt."""
         for line in lines:
             self._log(IN, line.decode("utf-8", "backslashreplace"))
         for line in lines:
             self._take(line)
 
     def _take(self, line: bytes) -> None:
-        """Queue a line, or interrupt the running command at once."""
+        """Queue a line, or interrupt the running command at once if the line is ``# interrupt``."""
         interrupts = line.strip() == INTERRUPT
         if QUIT.fullmatch(line):
             self._hurry()
@@ -296,7 +303,11 @@ class Session:
                 self._read_s = time.monotonic()
 
     def _note(self, interrupts: bool) -> None:
-        """Count a line or the end of input, and interrupt the running command where that stops it."""
+        """Note a line or the end of input, and interrupt the running command if it is open-ended.
+
+        Args:
+            interrupts: the line is ``# interrupt``, or a SIGINT stands for it: interrupt every command read so far.
+        """
         with self._lock:
             if interrupts:
                 self._n_interrupted = self._n_read
@@ -306,9 +317,9 @@ class Session:
                 self._program.interrupt()
 
     def _hurry(self) -> None:
-        """Before a quit or the end of input: interrupt running and queued commands, unless all were sent at once.
+        """Interrupt running and queued commands before a quit or the end of input, unless all came at once.
 
-        A program that is being loaded refuses them.
+        While the program is being loaded, let it refuse these commands instead.
         """
         with self._lock:
             since_s = self._read_s if self._program.is_loading else max(self._read_s, self._begun_s)
@@ -321,7 +332,7 @@ class Session:
                 self._program.interrupt()
 
     def _answer_all(self) -> None:
-        """The command thread."""
+        """Answer the queued lines until a quit or the end of input. Threads: the command thread."""
         try:
             while not self._program.quitting and (read := self._lines.get()) is not None:
                 self._answer(*read)
@@ -335,7 +346,7 @@ class Session:
             self.end(STATUS_FAILED, f"internal error: {type(error).__name__}: {error}")
 
     def _answer(self, line: bytes, read_s: float) -> None:
-        """Answer one line, without delay if it was interrupted in the queue."""
+        """Answer one line; a command that was interrupted while it was queued stops at once."""
         text = _decode(line)
         with self._lock:
             self._n_begun += 1
@@ -353,7 +364,7 @@ class Session:
             self._write(reply)
 
     def _write(self, text: str) -> None:
-        """Write a piece of a reply."""
+        """Log and send a piece of a reply."""
         self._log(OUT, text)
         self._output.write(text)
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from engine.play.player import Player
 
 OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
-"""Makes torch's waiting threads sleep. By default they spin, which was measured to slow the network up to 130 times
-beside the search's own threads."""
+"""Environment variables that make torch's waiting threads sleep. By default these threads spin, which was measured to
+slow the network up to 130 times beside the search's own threads."""
 LOOK_S = 0.2
-"""Between two checks whether kernels are being compiled"""
+"""Seconds between two checks whether kernels are being compiled"""
 LINES_S = 5.0
-"""Between two lines of progress where standard error is not a terminal"""
+"""Seconds between two lines of progress if standard error is not a terminal"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PlayerSettings:
     network: NetworkPath | None
     """network of ``setup.weights``: a file, or a policy and a value network; None = rollouts alone"""
     load: "Loader | None" = None
-    """as for :func:`engine.play.factory.load_parts`"""
+    """loads a network on a device, as for :func:`engine.play.factory.load_parts`; None = the usual loader"""
 
 
 def greet() -> None:
@@ -68,12 +68,12 @@ def calm_openmp() -> None:
 
 
 def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]" = lambda early: None) -> "Player":
-    """Import the player's modules, load the network and warm both up, with progress on standard error.
+    """Import the player's modules, load the network, and warm up search and network, with progress on standard error.
 
     Kernels that no earlier start has compiled are compiled by several processes. Kernels of the end of a game and of
     the fallback network are loaded last, in the background.
 
-    Threads: called in a loading thread, not the command thread; a third thread loads the endings.
+    Threads: called in a loading thread, not the command thread; a third thread loads what is loaded last.
 
     Args:
         begin: called, before heavy imports, with the session that keeps the game until the player is loaded.
@@ -105,7 +105,7 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]
 
 
 def _load_endings(ahead: "Ahead", player: "Player") -> None:
-    """Load kernels of the end of a game, which helpers may still be compiling, and the fallback for a late network."""
+    """Load the kernels of the end of a game, which helpers may still be compiling, then the network's fallback."""
     from engine.play.ahead import load_later
     from engine.system import jit
 
@@ -123,7 +123,7 @@ class Ahead(NamedTuple):
     encoder: str
     """the network's encoder; empty = no network"""
     is_needed: bool
-    """kernels are missing that no earlier start has compiled"""
+    """some kernels have not been compiled by an earlier start"""
     helpers: "list[Popen[bytes]]"
     """processes that compile in parallel"""
 
@@ -137,9 +137,9 @@ class Ahead(NamedTuple):
 
 @contextlib.contextmanager
 def compiling_ahead(encoder: str) -> Iterator[Ahead]:
-    """Compile missing kernels by several processes, with progress on standard error, while the block runs.
+    """Context manager: processes compile missing kernels while the block runs, with progress on standard error.
 
-    The block imports the search, calls :meth:`Ahead.compile_first`, and warms everything up.
+    The block imports the search, calls :meth:`Ahead.compile_first`, and warms up search and network.
 
     Args:
         encoder: the network's encoder; empty = no network, and this process compiles kernels as it calls them.
@@ -155,7 +155,7 @@ def compiling_ahead(encoder: str) -> Iterator[Ahead]:
 
 @contextlib.contextmanager
 def compile_progress(encoder: str = "", names: tuple[str, ...] = ()) -> Iterator[None]:
-    """Show the progress of compilation on standard error while the block runs; nothing where no kernel is compiled.
+    """Context manager: show the progress of compilation on standard error; nothing if no kernel is compiled.
 
     Threads: any; a thread of its own shows the progress and ends with the block.
 
@@ -177,7 +177,7 @@ def compile_progress(encoder: str = "", names: tuple[str, ...] = ()) -> Iterator
 
 
 def _watch(seen: "RecordingListener", encoder: str, names: tuple[str, ...], finished: threading.Event) -> None:
-    """Wait for the first kernel that is compiled, not loaded, then show progress to the end."""
+    """Wait until a kernel is compiled instead of loaded, then show the progress until ``finished`` is set."""
     while not (encoder or seen.buffer):
         if finished.wait(LOOK_S):
             return
@@ -191,7 +191,10 @@ def _watch(seen: "RecordingListener", encoder: str, names: tuple[str, ...], fini
 
 
 def _counts(seen: "RecordingListener", encoder: str, names: tuple[str, ...]) -> tuple[int, int]:
-    """Numbers of compiled kernels and of all: kernels compiled ahead, or kernels of the modules loaded so far."""
+    """Numbers of compiled kernels and of all kernels.
+
+    With an encoder these are the kernels compiled ahead, else the kernels of the modules loaded so far.
+    """
     if encoder:
         from engine.play import ahead
 
@@ -233,18 +236,18 @@ WARM_UP_SIZE, WARM_UP_VISITS = 9, 8
 
 
 class Analysing(NamedTuple):
-    """Analyses of many positions in parallel, loaded."""
+    """What :func:`load_analysing` loads to analyse many positions in parallel."""
 
     analyses: "Analyses"
     server: "InferenceServer | None"
-    """None = no network"""
+    """evaluates the network; None = no network"""
     at_once: int
     """number of positions searched in parallel"""
 
 
 def load_analysing(options: "SearchOptions", network: NetworkPath | None, device: str,
                    at_once: int = 0) -> Analysing:  # fmt: skip
-    """Import the search, load the network and warm both up, with progress on standard error.
+    """Import the search, load the network, and warm up both search and network, with progress on standard error.
 
     Args:
         network: None = rollouts alone.

@@ -29,16 +29,16 @@ MANIFEST = FOLDER / "MANIFEST.toml"
 DEFAULT = "default"
 """Name of the default network"""
 NO_NETWORK = "none"
-"""In place of a network: play without one"""
+"""Value of ``--weights`` that means: play without a network"""
 PATTERNS = {"rollout": FOLDER / "rollout.npz", "tree": FOLDER / "tree.npz"}
-"""The shipped pattern policies (:mod:`engine.rollout.model`), described in ``patterns.md``"""
+"""Name -> file of the shipped pattern policies (:mod:`engine.rollout.model`), which ``patterns.md`` describes"""
 SHIPPED_PATTERNS = "shipped"
-"""Value of an option for the two shipped pattern policies"""
+"""Value of ``--patterns`` that means the two shipped pattern policies"""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A shipped network in the manifest; files are relative to this folder."""
+    """A shipped network in the manifest; its files are named relative to the folder of the manifest."""
 
     file: str
     sha256: str
@@ -72,9 +72,9 @@ def players() -> dict[str, Path]:
 
 
 def find(name_or_path: str) -> Path:
-    """The file of a shipped network's name, or of a path to any network file.
+    """Find a network file by the name of a shipped network or by path.
 
-    A name goes before a file of the same name in the working directory, which is ``./name``.
+    A shipped name takes precedence over a file of this name in the working directory; ``./name`` means the file.
 
     Raises:
         ValueError: neither a name nor an existing file, or the shipped file is missing; one line.
@@ -103,7 +103,7 @@ def find(name_or_path: str) -> Path:
 
 
 def find_network(text: str) -> NetworkPath:
-    """The network of an option such as ``--weights``: as for :func:`find`, or two joined by ``+``.
+    """Find the network that an option such as ``--weights`` names: as for :func:`find`, or two joined by ``+``.
 
     ``POLICY+VALUE`` is a policy network and a value network that play together, as AlphaGo's did. A path that contains
     ``+`` and exists is one file. The name of a shipped player means its networks.
@@ -122,17 +122,19 @@ def find_network(text: str) -> NetworkPath:
 
 
 def files_of(network: NetworkPath | None) -> tuple[Path, ...]:
-    """The files of a network; none without one."""
+    """The files of a network; empty for None."""
     if network is None:
         return ()
     return network if isinstance(network, tuple) else (network,)
 
 
 def anchored(text: str, folder: Path) -> str:
-    """The argument of :func:`find_network` or :func:`find_pattern_pair` with absolute paths.
+    """Make the paths absolute in an argument of :func:`find_network` or :func:`find_pattern_pair`; names stay.
 
     Args:
         folder: base of relative paths.
+    Raises:
+        ValueError: a path cannot be looked up; one line.
     """
     if text in ("", NO_NETWORK, SHIPPED_PATTERNS, *PATTERNS, *entries(), *players()):
         return text
@@ -147,7 +149,7 @@ def anchored(text: str, folder: Path) -> str:
 
 
 def find_patterns(name_or_path: str) -> Path:
-    """The file of a pattern policy: ``rollout`` or ``tree`` (the shipped ones), or a path.
+    """Find the file of a pattern policy: ``rollout`` or ``tree`` for the shipped policies, or a path.
 
     Raises:
         ValueError: no such file; one line.
@@ -159,7 +161,7 @@ def find_patterns(name_or_path: str) -> Path:
 
 
 def find_pattern_pair(text: str) -> tuple[Path, Path]:
-    """The pattern policies of an option such as ``--patterns``: ``shipped``, or two files as ROLLOUT+TREE.
+    """Find the pattern policies that an option such as ``--patterns`` names: ``shipped``, or two files as ROLLOUT+TREE.
 
     Raises:
         ValueError: no such file, or not two files; one line.

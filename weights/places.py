@@ -1,6 +1,6 @@
 """The folders where people keep networks: Keima's, other programs' and the user's.
 
-Start at :func:`candidates`. Files are found by name and size alone, without reading them.
+Start at :func:`candidates`. Files are chosen by name and size, without reading them.
 """
 
 import math
@@ -16,14 +16,14 @@ from weights import FOLDER
 SUFFIXES = frozenset((".gz", ".bin", ".txt", ".safetensors", ""))
 """Suffixes of network files; Leela Zero's own have none"""
 MIN_BYTES = 1 << 12
-"""Smallest size of a network file"""
+"""Minimum size of a network file, in bytes; smaller files are passed over"""
 MAX_ENTRIES = 20_000
-"""Largest number of files and folders visited below one place, about a second's work"""
+"""Maximum number of files and folders visited below one place, about a second's work"""
 PROGRAMS = ("katago", "katrain", "lizzie", "leela-zero", "leelazero", "leelaz", "sabaki", "baduk", "kaya", "q5go")
-"""First letters of folders into which people unpack programs with networks"""
+"""Beginnings of the names of folders into which people unpack programs with networks, in lower case"""
 PROGRAM_DEPTH = 5
 EVERY_DEPTH = -1
-"""Depth of a place that the user names: all folders below it, without ``MAX_ENTRIES``"""
+"""``Place.depth`` of a folder that the user names: search all folders below it, without the limit ``MAX_ENTRIES``"""
 
 
 class Place(NamedTuple):
@@ -31,11 +31,11 @@ class Place(NamedTuple):
 
     folder: Path
     depth: int
-    """levels of subfolders to search; or ``EVERY_DEPTH``"""
+    """levels of subfolders to search; ``EVERY_DEPTH`` = all"""
 
 
 def places() -> list[Place]:
-    """The existing places on this machine, ours first."""
+    """The places that exist on this machine, the folder of shipped networks first."""
     here = Path.cwd()
     found = [Place(FOLDER, 0), Place(here, 0)]
     found += [Place(here / name, 1) for name in ("networks", "weights", "models")]
@@ -57,7 +57,7 @@ def places() -> list[Place]:
 
 
 def candidates(places: Iterable[Place]) -> Iterator[Path]:
-    """Files of places that may be networks by name and size, each once."""
+    """Yield the files in places that may be networks by name and size, each file once."""
     seen = set()
     for place in places:
         left = [math.inf if place.depth == EVERY_DEPTH else MAX_ENTRIES]
@@ -70,7 +70,11 @@ def candidates(places: Iterable[Place]) -> Iterator[Path]:
 
 
 def _files(folder: Path, depth: int, left: list[float]) -> Iterator[Path]:
-    """Files of a folder with a network's suffix, then those of its subfolders; ``left[0]`` counts entries down."""
+    """Yield the files of a folder with a network's suffix, then those of its subfolders.
+
+    Args:
+        left: one number, the entries that may still be visited; counted down in place.
+    """
     below = []
     with suppress(OSError):
         for path in sorted(folder.iterdir()):
@@ -87,7 +91,7 @@ def _files(folder: Path, depth: int, left: list[float]) -> Iterator[Path]:
 
 
 def _programs(base: Path) -> Iterator[Place]:
-    """Folders of known programs in a folder."""
+    """Yield the subfolders of ``base`` that may hold a program of ``PROGRAMS``, as places to search."""
     with suppress(OSError):
         for path in sorted(base.iterdir()):
             if path.name.lower().startswith(PROGRAMS) and path.is_dir():
@@ -95,7 +99,7 @@ def _programs(base: Path) -> Iterator[Place]:
 
 
 def _package_folders(name: str) -> list[str]:
-    """Folders of an installed package, found without importing it."""
+    """The folders of an installed package, found without an import; empty if it is not installed."""
     with suppress(ImportError, ValueError):
         spec = find_spec(name)
         return list(spec.submodule_search_locations or ()) if spec else []

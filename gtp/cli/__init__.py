@@ -18,12 +18,15 @@ import click
 OURS = ("engine", "gtp", "bench", "weights")
 PROJECT = "keima"
 HOME = Path(__file__).resolve().parents[2]
-"""The folder of our packages"""
+"""Folder that holds Keima's packages, :data:`OURS`"""
 FIX = "install Keima into a virtual environment of its own, or uninstall the other package"
 
 
 def shadows() -> Iterator[str]:
-    """A message for each of our packages, all common words, that another package of the same name shadows."""
+    """Yield a message for each of Keima's packages that comes from another folder, or that others install too.
+
+    Their names, :data:`OURS`, are common words.
+    """
     import importlib.metadata  # not at every start: a fifth of the time until the first answer
 
     owners = importlib.metadata.packages_distributions()
@@ -45,7 +48,7 @@ except ImportError as error:
 
 @contextmanager
 def one_line_errors(*kinds: type[Exception]) -> Iterator[None]:
-    """Turn ``ValueError``, ``OSError`` and some other kinds of exceptions into a message of one line."""
+    """Context manager: turn ``ValueError``, ``OSError`` and ``kinds`` into click's error with a message of one line."""
     caught: tuple[type[Exception], ...] = (ValueError, OSError, *kinds)
     try:
         yield
@@ -56,15 +59,15 @@ def one_line_errors(*kinds: type[Exception]) -> Iterator[None]:
 
 
 class KeimaCommand(click.Command):
-    """A command of ``keima``; an error that names its cause ends it with one line."""
+    """A command of ``keima``: ``ValueError``, ``OSError`` or ``RuntimeError`` end it with one line, not a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """See :meth:`click.Command.invoke`."""
+        """See :meth:`click.Command.invoke`; turns errors into messages of one line."""
         with one_line_errors(RuntimeError):
             return super().invoke(ctx)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """See :meth:`click.Command.get_help_option`."""
+        """See :meth:`click.Command.get_help_option`; rewords the help text of ``--help``."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.help = "show this message and exit"
@@ -94,7 +97,7 @@ SUBCOMMANDS = {
     "zero": ("gtp.cli.zero:zero", "Learn Go from nothing but self-play: AlphaGo Zero"),
     "evaluate": ("gtp.cli.evaluate:evaluate", "Measure a network or a pattern policy on held-out positions"),
 }
-"""Name -> where the command is defined, and the first sentence of its help"""
+"""Subcommand -> ``module:attribute`` of its click command, and the first sentence of its help"""
 
 
 class LazyGroup(KeimaGroup):

@@ -82,7 +82,7 @@ def alphago(
 
 
 def _run_stage(run: Run, stage: Stage, processes: int, console: Console) -> None:
-    """Run a stage and print its commands; parallel matches share a bar, other commands have their own."""
+    """Run a stage and print its commands; parallel matches share a progress bar, other commands show theirs."""
     files = [(run.plan.out / command.makes).with_name("games.jsonl") for command in stage.commands]
     with progress_bar(console, TimeRemainingColumn()) if stage.games else nullcontext() as progress:
         task = progress.add_task("games", total=stage.games) if progress else None
@@ -96,7 +96,7 @@ def _run_stage(run: Run, stage: Stage, processes: int, console: Console) -> None
 
 
 def _left(run: Run, stages: list[Stage], number: int) -> str:
-    """The estimated time of the stages from a number on, from the time of the stages before."""
+    """Text of the estimated time for ``stages[number:]``, from the time of the stages before; empty without these."""
     before, after = stages[:number], stages[number:]
     spent = sum(map(run.spent, before))
     left = spent / max(1e-9, sum(stage.share for stage in before)) * sum(stage.share for stage in after)
@@ -104,7 +104,7 @@ def _left(run: Run, stages: list[Stage], number: int) -> str:
 
 
 def _about(seconds: float) -> str:
-    """An estimated time in words, rounded."""
+    """An estimated time as text, such as ``about 12 min``."""
     if seconds < 60.0:
         return "under a minute"
     return f"about {seconds / 60:.0f} min" if seconds < 90 * 60.0 else f"about {seconds / 3600:.1f} h"

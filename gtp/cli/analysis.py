@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 STARTED = "Started, ready to begin handling requests"
 """KataGo's words, for which clients wait"""
 FAILED = 2
-"""Exit status of a failed start; KaTrain takes 1 for a requested stop"""
+"""Exit status of a failed start; not 1, which KaTrain takes for a stop that it asked for"""
 MAX_LINE = 1 << 24
-"""Largest number of bytes of a line"""
+"""Maximum length of an input line, in bytes"""
 QUIT_S = 1.0
-"""Time in which the client can read the last answers after ``-quit-without-waiting``"""
+"""Maximum time, in seconds, to write the last answers under ``-quit-without-waiting``"""
 MOST_POSITIONS = 16384
 RANDOMIZE = "nnRandomize"
 """KataGo's setting of random symmetries; false = none, so that searches are reproducible"""
 
 
 class AnalysisCommand(GroupedCommand):
-    """A command that reports wrong options as KataGo does."""
+    """A command that reports wrong options in KataGo's words and exits with status ``FAILED``."""
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
         try:
@@ -144,7 +144,11 @@ def _start_settings(settings: Settings, given: dict[str, str]) -> Settings:
 
 
 def _count(given: dict[str, str], key: str, default: int, most: int) -> int:
-    """A setting that is an integer from 1 to ``most``."""
+    """The value of a setting, an integer from 1 to ``most``; ``default`` if the setting is not given.
+
+    Raises:
+        ValueError: another value.
+    """
     if key not in given:
         return default
     text = given[key]
@@ -154,7 +158,7 @@ def _count(given: dict[str, str], key: str, default: int, most: int) -> int:
 
 
 def _lines() -> Iterator[str]:
-    """Lines of standard input; a line that is too long is cut, and answered by an error."""
+    """Lines of standard input; a line longer than ``MAX_LINE`` is cut, and so answered by an error."""
     reader = LineReader(MAX_LINE)
     while data := read_input():
         yield from (line.decode("utf-8", "replace") for line in reader.feed(data))
@@ -164,12 +168,17 @@ def _lines() -> Iterator[str]:
 
 STATUS_UNREAD = 1
 MOST_UNREAD = 1 << 26
-"""Unread characters of answers up to which queries are taken and reports during searches sent"""
+"""Maximum number of unread characters of answers; above it, queries wait and reports during searches are dropped"""
 
 
 def load_engine(settings: Settings, network: NetworkPath | None, device: str, at_once: int,
                 sender: "Sender") -> "JsonEngine":  # fmt: skip
-    """Load an engine; arguments and errors as of :func:`gtp.startup.load_analysing`."""
+    """Load an engine that sends its answers by ``sender``.
+
+    Args:
+        settings: default settings of queries.
+        network: this and the rest as for :func:`gtp.startup.load_analysing`, which raises the same errors.
+    """
     loaded = load_analysing(settings.search, network, device, at_once)
     from gtp.json.engine import JsonEngine
 
@@ -179,15 +188,15 @@ def load_engine(settings: Settings, network: NetworkPath | None, device: str, at
 class Sender:
     """Writes lines to the client in a thread of its own; the process ends when the client no longer reads.
 
-    A client may send all its queries before it reads an answer, so reading queries must not wait for unread answers, up
-    to ``MOST_UNREAD``.
+    A client may send all its queries before it reads an answer, so answers wait in a queue while queries are read, but
+    at most ``MOST_UNREAD`` characters of them.
     """
 
     def __init__(self, output: Output, log: LineLog | None = None) -> None:
-        """Start the thread.
+        """Start the writing thread.
 
         Args:
-            log: called with every line, in this thread.
+            log: called with every line in the writing thread, before the line is written.
         """
         self._output, self._log = output, log
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -197,7 +206,7 @@ class Sender:
         self._thread.start()
 
     def __call__(self, text: str) -> None:
-        """Send a line; returns at once. Threads: any."""
+        """Queue a line for the client and return at once. Threads: any."""
         self._count(len(text))
         self._lines.put(text)
 
@@ -211,18 +220,21 @@ class Sender:
             self._changed.wait_for(lambda: not self.is_full())
 
     def _count(self, characters: int) -> None:
-        """Add to the number of unread characters."""
+        """Add ``characters`` to the number of unread ones, and wake those who wait for room."""
         with self._changed:
             self._n_unread += characters
             self._changed.notify_all()
 
     def finish(self, timeout_s: float | None = None) -> None:
-        """Wait until all lines are written, at most ``timeout_s``; no line may be sent afterwards."""
+        """Wait until all lines are written, at most ``timeout_s`` (None = no limit); no line may be sent afterwards."""
         self._lines.put(None)
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        """Write lines until the end; runs in the thread."""
+        """Write queued lines until :meth:`finish`; end the process if the client no longer reads.
+
+        Threads: the writing thread.
+        """
         while (text := self._lines.get()) is not None:
             if self._log is not None:
                 self._log(OUT, text)

@@ -16,7 +16,7 @@ DEVICE = click.option("--device", default="auto", metavar="DEVICE", help="device
 
 
 def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """The callback of an option whose text, or each text of a repeatable option, is parsed by a function.
+    """Make click's callback for an option: it parses the text, or each text of a repeatable option.
 
     Args:
         read: parses a text; raises ``ValueError`` with the expectation.
@@ -34,7 +34,7 @@ def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Paramet
 
 
 class NewFile(click.Path):
-    """A file that is written at the end of long work; its folder is checked for write permission before."""
+    """Type of the path of a file to write at the end of long work; refused at once if its folder is not writable."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -49,7 +49,7 @@ class NewFile(click.Path):
 
 
 class Whole(click.IntRange):
-    """An integer, perhaps with bounds; help shows it as N, in the style of the engine's options."""
+    """Type of an integer with optional bounds; help shows it as N, in the style of the engine's options."""
 
     name = "whole number"
 
@@ -65,7 +65,7 @@ THREADS = click.option("--threads", default=0, type=Whole(0), help="CPU threads 
 
 
 class Number(click.FloatRange):
-    """A finite number, perhaps with bounds; click's own ranges accept NaN, which is neither below nor above a bound."""
+    """Type of a finite number with optional bounds; click's ranges accept NaN, which no bound excludes."""
 
     name = "number"
 
@@ -89,7 +89,7 @@ class Number(click.FloatRange):
 
 
 class OneOf(click.Choice[str]):
-    """A word out of several, shown without click's brackets, which stand for optional arguments."""
+    """Type of one word out of several, which help shows without click's brackets: these mark optional arguments."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """See :meth:`click.ParamType.get_metavar`."""

@@ -51,13 +51,13 @@ from weights import NetworkPath, files_of, find_network
 RESUMES = "run the same command again to resume"
 OUT = click.option("--out", required=True, type=click.Path(path_type=Path), help="output folder; a started run resumes")
 AT_ONCE = {"cpu": 64, "gpu": 512}
-"""Games in a batch, by device: larger batches are hardly faster on the CPU, and a run's last batch takes longer"""
+"""Default batch size in games, by device: larger batches are hardly faster on the CPU and take longer to end"""
 LABEL_AT_ONCE = {"cpu": 8, "gpu": 256}
-"""Positions in a batch, by device: larger batches are hardly faster on the CPU"""
+"""Default batch size in positions, by device: larger batches are hardly faster on the CPU"""
 CHUNK_TABLES, CHUNK_BATCHES = 4, 2
-"""Batches in a chunk of a Ray actor, of games and of labels: in a chunk's last games slots of the batch are empty"""
+"""Size of a Ray actor's chunk of games and of labels, in batches: near the end of a chunk, batches are not full"""
 PARTS = 10
-"""Intervals of U in the report of missing positions"""
+"""Number of intervals of U, the number of the random move, in the report of missing positions"""
 
 
 class Bulk(NamedTuple):
@@ -72,7 +72,7 @@ class Bulk(NamedTuple):
     executor: ExecutorOptions
     console: Console
     stack: ExitStack
-    """closes the command's resources"""
+    """resources that are closed at the end of the command"""
 
     def say(self, *lines: str) -> None:
         """Print lines to standard error."""
@@ -80,18 +80,18 @@ class Bulk(NamedTuple):
             self.console.print(line, highlight=False)
 
     def execution(self, batches: int, job: Job, files: Mapping[str, Path]) -> Execution | None:
-        """The execution of a job by Ray actors, in chunks of this number of batches; None = in this process."""
+        """The execution of ``job`` by Ray actors, in chunks of ``batches`` batches; None without ``--ray``."""
         if not self.executor.ray:
             return None
         return Execution(self.executor.open(self.stack, batches * self.at_once), job, files)
 
     def run(self, total: int, count: Callable[[], int], stop: Callable[[], None],
             run: Callable[[Callable[[], None]], None]) -> None:  # fmt: skip
-        """Run with a bar; Ctrl-C and SIGTERM stop the run, which can be resumed.
+        """Show work under a progress bar; Ctrl-C and SIGTERM stop the work, which can be resumed.
 
         Args:
-            count: returns the finished part of the total.
-            stop: stops the run soon.
+            count: returns the number of finished items out of ``total``.
+            stop: makes ``run`` return soon.
             run: does the work; it calls its argument at intervals to update the bar.
         """
         columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())
@@ -134,10 +134,12 @@ def bulk_options(at_once: Mapping[str, int], what: str) -> Decorator:
 
 
 def share(metavar: str, read: Callable[[str], Any], *default: str, text: str, usual: str = "") -> dict[str, Any]:
-    """Arguments of :func:`click.option` for a repeatable option ``WHAT=SHARE``; a missing share is 1.
+    """Keyword arguments of :func:`click.option` for a repeatable option ``WHAT=SHARE``; a missing share is 1.
 
     Args:
-        usual: the default in words; empty = ``default``.
+        read: parses WHAT; raises ``ValueError``.
+        text: help text.
+        usual: the default as help shows it; empty = ``default``.
     """
     callback = parsed(partial(parse_share, read=read))
     return {"multiple": True, "callback": callback, "metavar": metavar, "default": default, "help": text,
@@ -163,7 +165,7 @@ def distribution_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def identity(path: NetworkPath, name: str) -> dict[str, str]:
-    """A network in the record of its data: its name, and the SHA-256 of its file or files."""
+    """The record of a network beside data that it made: its name, and the SHA-256 of its file or files joined."""
     digest = hashlib.sha256()
     for file in files_of(path):
         digest.update(file.read_bytes())
@@ -171,9 +173,12 @@ def identity(path: NetworkPath, name: str) -> dict[str, str]:
 
 
 def play_in_bulk(bulk: Bulk, plan: Plan, names: Sequence[str], wanted: int, counts_positions: bool = False) -> BulkPlay:
-    """Load networks and play a number of games or positions of a plan, with a bar.
+    """Load networks and play games of a plan under a progress bar.
 
     Each process that torchrun started plays its share; the first one prints.
+
+    Args:
+        wanted: total number of games or, if ``counts_positions``, of positions.
     """
     ranks, device = find_ranks(bulk.device)
     bulk.console.quiet |= not ranks.is_first
@@ -273,7 +278,7 @@ def reached_command(
 
 
 def _play_positions(bulk: Bulk, plan: Plan, network: str, positions: int) -> None:
-    """Play games until they give a number of positions, and print the number."""
+    """Play games until they give at least ``positions`` positions, and print how many games and positions there are."""
     play = play_in_bulk(bulk, plan, (network,), positions, counts_positions=True)
     bulk.say(f"{play.positions():,} positions of {play.games:,} games", *([RESUMES] if play.is_stopped else []))
 
@@ -371,7 +376,7 @@ def label_command(
 
 
 def _game_shards(sources: tuple[Path, ...], out: Path, console: Console) -> list[Path]:
-    """The shards of sources; if a source is not a shard, all are first packed into the folder ``games`` of the output.
+    """The files of the game shards at ``sources``; if one is no shard, all are first packed into ``games`` in ``out``.
 
     Raises:
         ValueError: a path is missing or has no games, or ``games`` was packed from other paths; one line.

@@ -24,9 +24,9 @@ from gtp.cli.options import options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, bar, workers_for
 
 FEW_GAMES = 10
-"""Smallest number of held-out games for metrics"""
+"""Minimum number of games in a held-out split; fewer are reported as too few for metrics"""
 NAMED_PROBLEMS = 20
-"""Number of unreadable files that are printed; further ones are counted"""
+"""Maximum number of unreadable files that are named; further ones are only counted"""
 
 
 @click.group(cls=KeimaGroup)

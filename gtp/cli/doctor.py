@@ -1,7 +1,7 @@
 """``keima doctor``: checks of an installation, with a fix for each problem.
 
-A check is a generator of findings; its exception is a finding too. Heavy modules are imported inside the checks, which
-must report broken installations.
+A check is a generator of findings; an exception that it raises becomes a finding too. Heavy modules are imported inside
+the checks, so that a broken installation is reported.
 """
 
 import importlib.metadata
@@ -35,9 +35,9 @@ PACKAGES = ("torch", "numba", "numpy", "safetensors", "sgfmill", "click", "rich"
 INSTALL = "install again: pip install -c constraints.txt . in a virtual environment"
 SEARCH_S = 2.0
 SLOW = 20.0
-"""Speed, in visits a second, below which something is probably wrong"""
+"""Search speed, in visits per second, below which something is probably wrong"""
 WIDTH = 100
-"""Largest width of the table"""
+"""Maximum width of the table, in characters"""
 
 
 class Finding(NamedTuple):
@@ -52,7 +52,7 @@ class Finding(NamedTuple):
 
 
 def judged(what: str, text: str, is_well: bool, fix: str, otherwise: str = WRONG) -> Finding:
-    """The finding of a check that has passed or failed."""
+    """The finding of a check: ``WELL`` if ``is_well``, else ``otherwise`` with a fix."""
     return Finding(what, WELL, text) if is_well else Finding(what, otherwise, text, fix)
 
 
@@ -97,7 +97,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
 
 
 def _guarded(check: Check) -> Iterator[Finding]:
-    """The findings of a check, whose exception becomes a finding."""
+    """Yield the findings of a check; an exception that it raises becomes a last finding."""
     name = (check.func if isinstance(check, partial) else check).__name__.strip("_").replace("_", " ")
     try:
         yield from check()

@@ -58,12 +58,12 @@ ERRORS = {
 }
 GAME_COLUMNS = 10
 LONGEST = 1000
-"""Move number beyond which a stage has no end"""
+"""Move number beyond which the end of a stage of the game is not shown"""
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
 
 
 class EvaluateGroup(KeimaGroup):
-    """The group ``evaluate rollout|tree DATA``; any other first word is a network: ``evaluate NETWORK DATA``."""
+    """The group ``keima evaluate``: a first word other than ``rollout`` and ``tree`` is a network to evaluate."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((word for word in args if not word.startswith("-")), None)
@@ -149,7 +149,7 @@ def evaluate_named(
 
 
 def _named(texts: tuple[str, ...]) -> dict[str, str]:
-    """Name -> value, from texts ``NAME=VALUE``, or ``VALUE`` with itself as the name.
+    """Parse texts ``NAME=VALUE`` into name -> value; a text without a name is its own name.
 
     Raises:
         ValueError: a name that is used twice, or that is a column of reports; one line.
@@ -166,16 +166,21 @@ def _named(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _with_value(network: Network) -> Network:
-    """A network, or ValueError if it has no value head."""
+    """Return the network.
+
+    Raises:
+        ValueError: the network has no value head.
+    """
     if "value" not in network.spec.heads:
         raise ValueError(f"network {network.spec.name} has no value to compare")
     return network
 
 
 def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
-    """An estimator of values by rollouts of a policy: ``uniform``, a rollout policy or a policy network.
+    """Make an estimator of values by rollouts of a policy.
 
     Args:
+        text: ``uniform``, a rollout policy (name or file) or a policy network (name or file).
         sizes: int64[G]: board sizes of the games.
     Raises:
         ValueError: no such policy, or it does not play these sizes; one line.
@@ -243,7 +248,7 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
 
 
 def _metrics(report: dict[str, Any]) -> Table:
-    """Metrics of policy and value by stage, for one symmetry and for the mean of all."""
+    """Table of the metrics of policy and value by stage of the game, for one symmetry and for the mean of all."""
     several = report["symmetries"] > 1
     spans = [f"from {first}" if last > LONGEST else f"{first}-{last - 1}" for _, first, last in STAGES]
     stages = [f"{stage}\n{span}" for (stage, _, _), span in zip(STAGES, spans, strict=True)]
@@ -258,12 +263,12 @@ def _metrics(report: dict[str, Any]) -> Table:
 
 
 def _shown(row: dict[str, Any], key: str, form: str) -> str:
-    """A metric as text; empty if the row has none."""
+    """Metric ``key`` of a row, formatted by ``form``; empty if the row lacks it."""
     return form.format(row[key]) if key in row else ""
 
 
 def _calibration(report: dict[str, Any]) -> Table:
-    """Win rates predicted and observed."""
+    """Table of predicted and observed win rates."""
     table = new_table("win rate", "predicted", "observed", "positions")
     for row in report["calibration"]:
         span = f"{row['from']:.0%}-{row['to']:.0%}"
@@ -272,7 +277,7 @@ def _calibration(report: dict[str, Any]) -> Table:
 
 
 def _by_move(report: dict[str, Any]) -> Table:
-    """Value metrics by moves played, beside those of rollouts on some of the positions."""
+    """Table of value metrics by moves played, beside the metrics of rollouts on a sample of the positions."""
     whole, rolled = report.get("by_move", []), report.get("rollouts", {"by_move": []})
     total = report | {"by_move": whole, "positions": sum(row["positions"] for row in whole)}
     names = {"positions": "rolled\nout", "network": "network"} | {str(count): f"{count:,}" for count in COUNTS}
@@ -283,10 +288,11 @@ def _by_move(report: dict[str, Any]) -> Table:
 
 
 def _ranges(sides: Iterable[tuple[dict[str, Any], dict[str, str]]]) -> Table:
-    """A table of metrics: a row for each range of moves, then one for all moves.
+    """Table of metrics: a row for each range of moves played, then one for all moves.
 
     Args:
-        sides: groups of columns: totals with their rows in ``by_move``, and metric -> heading.
+        sides: groups of columns. Each is a pair: metrics over all moves, with those of each range in ``by_move``; and
+            metric -> heading of its column.
     """
     sides = [(total, names) for total, names in sides if total["by_move"]]
     forms = {"positions": "{:,}", "value_accuracy": "{:.1%}"}
@@ -306,7 +312,7 @@ def _ranges(sides: Iterable[tuple[dict[str, Any], dict[str, str]]]) -> Table:
 
 
 def _labels(report: dict[str, Any]) -> Table:
-    """Agreement with a teacher's labels by board size."""
+    """Table of the agreement with a teacher's labels, by board size."""
     sizes = sorted({int(name.partition("/")[2]) for name in report if name.partition("/")[2].isdigit()})
     table = new_table("", *(f"{size}x{size}" for size in sizes))
     for name, (words, form) in LABEL_METRICS.items():
@@ -316,7 +322,7 @@ def _labels(report: dict[str, Any]) -> Table:
 
 
 def _game(game: dict[str, Any]) -> Table:
-    """Black's win rate before each move of a game, ten to a row."""
+    """Table of Black's win rate before each move of a game, ten to a row."""
     rates = [f"{(1 + value) / 2:.0%}" for value in game["value_black"]]
     table = new_table("moves", *(f"+{i}" for i in range(GAME_COLUMNS)))
     for start in range(0, len(rates), GAME_COLUMNS):

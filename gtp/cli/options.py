@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 Options = TypeVar("Options", bound=Checked)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 UNITS = {"s": "SECONDS", "min": "MINUTES", "MiB": "MIB", "GiB": "GIB", "points": "POINTS"}
-"""Unit of an option -> metavar in help"""
+"""Unit of an option -> placeholder of its value in help"""
 
 
 def _reader(item: Field[Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """The callback that parses an option's text; values from a settings file are parsed already."""
+    """Make click's callback that parses and checks an option's text; values of a settings file are parsed already."""
 
     def read(value: Any) -> Any:
         name = item.metadata["flag"] or key_of(item.name)
@@ -53,7 +53,7 @@ class GroupedOption(click.Option):
         self.bounds = bounds
 
     def get_help_extra(self, ctx: click.Context) -> "OptionHelpExtra":
-        """See :meth:`click.Option.get_help_extra`; adds the range behind the default, as click does for its ranges."""
+        """See :meth:`click.Option.get_help_extra`; shows the option's range after its default."""
         extra = super().get_help_extra(ctx)
         if self.bounds:
             extra["range"] = self.bounds
@@ -112,14 +112,14 @@ def options_of(
 
 
 def with_options(function: Callable[..., Any], options: Sequence[Decorator]) -> Callable[..., Any]:
-    """A command with options in this order."""
+    """Apply decorators that add options to a command; help lists the options in this order."""
     for option in reversed(options):
         function = option(function)
     return function
 
 
 def refusing(names: Iterable[str], said: Callable[[str], str]) -> Decorator:
-    """Decorator: hidden options of earlier versions, each refused with a message.
+    """Decorator: add hidden options, which earlier versions had, and refuse each with a message.
 
     Args:
         said: makes the message from the option's name without dashes.
@@ -144,7 +144,8 @@ def refusing(names: Iterable[str], said: Callable[[str], str]) -> Decorator:
 def settings_option(*kinds: type) -> Decorator:
     """Decorator: ``--config``, the settings file whose values replace the defaults of these options classes.
 
-    The command gets the file's path as ``config``; None = no settings file is read. The user's own may not exist.
+    The command gets the file's path as ``config``; None = no settings file is read. The user's own file may be
+    missing.
     """
     names = {item.name for kind in kinds for item in fields(kind)}
 
@@ -168,7 +169,7 @@ def settings_option(*kinds: type) -> Decorator:
 
 
 def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
-    """An options object from those values that are its fields; missing ones have their defaults.
+    """Make an options object of the values named like its fields; missing fields get their defaults.
 
     Raises:
         ValueError: a value is out of range.
@@ -217,7 +218,7 @@ def player_from(context: click.Context, config: Path | None, values: Mapping[str
 
 
 class ExecutorOptions(NamedTuple):
-    """The executor of a command's options."""
+    """The options ``--ray`` and ``--actors`` of a command: where its jobs run."""
 
     ray: str | None
     """address of a Ray cluster; None = this process"""
@@ -225,7 +226,7 @@ class ExecutorOptions(NamedTuple):
     """number of actors; 0 = one a GPU, or one a core without GPUs"""
 
     def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> "Executor":
-        """The actors of Ray, which ``stack`` closes.
+        """Start an executor of Ray actors, which is closed with ``stack``.
 
         Args:
             chunk: number of jobs in a chunk.

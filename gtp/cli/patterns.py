@@ -35,7 +35,7 @@ KINDS = {
 
 
 def train_command(kind: str) -> click.Command:
-    """``keima train KIND``."""
+    """Make the command ``keima train KIND``."""
 
     @click.command(kind, cls=KeimaCommand, help=f"Learn {KINDS[kind]} from human games; takes some minutes.")
     @click.option("--games", type=PATHS, multiple=True, required=True, help="shard of games or folder of them")
@@ -65,7 +65,7 @@ def train_command(kind: str) -> click.Command:
 
 
 def evaluate_command(kind: str) -> click.Command:
-    """``keima evaluate KIND``."""
+    """Make the command ``keima evaluate KIND``."""
 
     @click.command(kind, cls=KeimaCommand, help=f"Measure {KINDS[kind]} on the moves of the games of DATA (.npz.xz).")
     @click.argument("data", type=PATHS)
@@ -88,9 +88,9 @@ def evaluate_command(kind: str) -> click.Command:
 
 
 def _read(path: Path, size: int) -> Games:
-    """The games of a shard with one board size that begin on the empty board with Black.
+    """The games of a shard on boards of ``size`` that begin on the empty board with Black to move.
 
-    Games with a single position to use are skipped, since their other moves must not be learnt.
+    Games of which only one position may be used are left out, since their other moves must not be learnt.
 
     Raises:
         ValueError: no such game; one line.
@@ -103,7 +103,7 @@ def _read(path: Path, size: int) -> Games:
 
 
 def _learn(kind: str, files: list[Path], rate: float, size: int, seed: int) -> PatternModel:
-    """Count patterns, choose the vocabulary, and learn from every game once."""
+    """Make a policy: count the patterns of all games, choose the vocabulary, and learn from every game once."""
     with bar(Console(stderr=True)) as progress:
         shards, counts = [_read(path, size) for path in files], Counts()
         n_games = sum(len(games.size) for games in shards)
@@ -129,10 +129,12 @@ def _learn_shards(
     shards: list[Games], random: np.random.Generator, numbers: Numbers, theta: np.ndarray, squares: np.ndarray,
     rates: np.ndarray,
 ) -> Iterable[None]:  # fmt: skip
-    """Learn from all shards, each shard's games in random order; changes theta and squares (float32[W]).
+    """Learn from all shards in turn, each shard's games in random order; yields after every game.
 
     Args:
-        rates: float64[games]: learning rates.
+        theta: float32[W]: weights, changed in place.
+        squares: float32[W]: AdaGrad's sums of squared gradients, changed in place.
+        rates: float64[games]: learning rate of each game.
     """
     done = 0
     for games in shards:
@@ -142,7 +144,7 @@ def _learn_shards(
 
 
 def _advance(progress: Progress, title: str, steps: Iterable[None], total: int) -> None:
-    """Exhaust an iterable under a bar, which is updated every hundred steps."""
+    """Exhaust ``steps`` under a progress bar, which is updated every hundred steps."""
     task = progress.add_task(title, total=total)
     for n, _ in enumerate(steps):
         if n % 100 == 99:
@@ -151,6 +153,6 @@ def _advance(progress: Progress, title: str, steps: Iterable[None], total: int) 
 
 
 def _show(metrics: dict[str, float | int]) -> None:
-    """Print metrics."""
+    """Print metrics, one a line."""
     for name, value in metrics.items():
         click.echo(f"{name:24} {value:.4f}" if isinstance(value, float) else f"{name:24} {value}")

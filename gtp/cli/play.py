@@ -23,7 +23,7 @@ from gtp.session import Output, Session, read_input
 from gtp.startup import PlayerSettings, greet, load_player
 
 HISTORY = "history"
-"""File of the lines typed at a terminal"""
+"""Name of the file that keeps the lines typed at a terminal"""
 
 
 @click.command(cls=GroupedCommand)
@@ -70,14 +70,14 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
 
 
 def _history_file() -> Path | None:
-    """The file of typed lines, beside the user's own settings file; None = no home folder."""
+    """Path of the file that keeps typed lines, beside the user's settings file; None = no home folder."""
     with suppress(RuntimeError):
         return user_file().with_name(HISTORY)
     return None
 
 
 def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
-    """Whether an option is given on the command line, or from the same source as another option."""
+    """Whether option ``name`` comes from the command line, or from the same source as option ``other``."""
     source = ctx.get_parameter_source(name)
     return source in (ParameterSource.COMMANDLINE, ctx.get_parameter_source(other))
 

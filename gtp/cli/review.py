@@ -29,15 +29,15 @@ from gtp.startup import load_analysing
 from weights import files_of
 
 KEPT = ".analysis"
-"""Folder of analyses in the folder of reviews"""
+"""Name of the folder of analyses, within the folder of reviews"""
 VISITS = 100
 
 
 def thresholds_of(text: str) -> tuple[float, ...]:
-    """The smallest losses of the five move classes, from numbers separated by commas.
+    """Parse the minimum losses of the five move classes, in points, from numbers separated by commas.
 
     Raises:
-        ValueError: not five rising numbers.
+        ValueError: not five positive numbers in ascending order.
     """
     try:
         values = tuple(float(part) for part in text.split(","))
@@ -131,16 +131,20 @@ class Run:
     means: AnalysisSettings
     wanted: ReviewOutputs
     thresholds: tuple[float, ...] | None
-    """smallest losses of the move classes; None = the defaults"""
+    """minimum losses of the move classes, in points; None = the defaults"""
     player: Player
-    """gives the rules and komi of games without any"""
+    """its settings give rules and komi to games that name none"""
     entries: list[IndexEntry] = field(default_factory=list)
-    """reviews for the index"""
+    """entries of the index, one per finished review"""
     done: int = 0
     """number of positions analysed"""
 
     def analyse(self, running: GameAnalyser, console: Console) -> bool:
-        """Analyse with a bar, and write each review when its game is finished; returns whether all are."""
+        """Analyse the games under a progress bar; write each review once its game is done.
+
+        Returns:
+            bool: all games are done.
+        """
         total = sum(len(source.record.moves) + 1 for source in self.found)
         columns = (MofNCompleteColumn(), TextColumn("positions"), TimeElapsedColumn(), TimeRemainingColumn())
         with StopOnSignal(running.stop), bar(console, *columns, disable=not console.is_terminal) as progress:
@@ -163,11 +167,11 @@ class Run:
 
     @property
     def pages(self) -> list[Path]:
-        """The index, or the page of the only game."""
+        """Paths of the pages to open: the index, or with a single game its page."""
         return [self.out / INDEX] if len(self.found) > 1 else [self.out / entry.page for entry in self.entries]
 
     def _works(self) -> Iterator[AnalysedGame]:
-        """The games, each replayed when it is needed."""
+        """Yield the games to analyse, each replayed when it is asked for; counts positions analysed before as done."""
         setup, network = self.player.setup, self.player.network
         fingerprint = identity(network, "")["sha256"] if network else ""
         for source in self.found:
@@ -178,7 +182,7 @@ class Run:
             yield work
 
     def _finish(self, work: AnalysedGame) -> None:
-        """Write a game's review."""
+        """Write the review of an analysed game, and add it to the index's entries."""
         work.close()
         made = review_of(work.name, work.game, work.turns, self.means, self.thresholds)
         source = next(source for source in self.found if source.name == work.name)

@@ -31,23 +31,23 @@ from weights import anchored
 CONFIG_VARIABLE = "KEIMA_CONFIG"
 FILE_NAME = "keima.toml"
 NO_FILE = "none"
-"""In place of a file: no settings file is read, the user's own neither"""
+"""Value of ``--config`` that means: read no settings file, not even the user's own"""
 MOST_BYTES = 1 << 20
-"""Largest settings file; the TOML parser takes seconds and much memory for larger ones"""
+"""Maximum size of a settings file, in bytes; the TOML parser takes seconds and much memory for larger files"""
 KINDS = (SetupOptions, PlayOptions, SearchOptions, SessionOptions)
-"""Options classes in the order of the file"""
+"""Options classes in the order of a settings file"""
 
 
 def _one_line(name: str) -> None:
-    """Refuse a name that is not a line of printable text, as replies need it."""
+    """Refuse an engine's name that is not one line of printable text, as GTP replies need."""
     if not (name.strip() and name.isprintable()):
         raise ValueError(f"name is {shown(name)}, expected a line of text")
 
 
 CHECKS: dict[str, Callable[[Any], object]] = {"rules": rules_named, "komi": twice_komi, "name": _one_line}
-"""Validators of options without a range"""
+"""Option without a declared range -> function that raises ``ValueError`` for a wrong value"""
 WIDTH = 100
-"""Columns of a comment"""
+"""Maximum width of a comment, in characters"""
 Sections = Sequence[tuple[str, Sequence[Field[Any]]]]
 """Options under headings, in the order of a settings file"""
 SECTIONS: Sections = [section for kind in KINDS for section in sections(kind)]
@@ -58,7 +58,7 @@ TITLE = (
 
 
 def user_file() -> Path:
-    """The user's own settings file; it may not exist. Errors as of :func:`engine.system.user_folder`."""
+    """The user's own settings file; it may not exist. Raises the errors of :func:`engine.system.user_folder`."""
     return user_folder("config") / FILE_NAME
 
 
@@ -66,7 +66,8 @@ def chosen_file(named: str | None) -> Path | None:
     """The settings file to read or write: the one named, else ``$KEIMA_CONFIG``, else the user's own.
 
     Returns:
-        Path | None: None = settings files are switched off; only the user's own may be missing.
+        Path | None: None = settings files are switched off, or the user has no home folder. The user's own file may not
+        exist.
     Raises:
         ValueError: the named file does not exist.
     """
@@ -92,7 +93,7 @@ def read_settings(
 
     Args:
         known: options that the file may set.
-        renamed: names in Python by those of earlier versions.
+        renamed: name of an option in earlier versions -> its name now, both with underscores.
     Raises:
         ValueError: the file cannot be read, is not TOML, or has an unknown key or a value out of range: one line
             naming the file, the key, its value and the expectation.
@@ -140,7 +141,11 @@ def _text_of(path: Path) -> str:
 
 
 def _toml_of(path: Path) -> dict[str, Any]:
-    """The keys and values of a settings file; errors as of :func:`read_settings`."""
+    """The keys and values of a settings file.
+
+    Raises:
+        ValueError: the file cannot be read or is not TOML; one line.
+    """
     text = _text_of(path)
     try:
         return tomllib.loads(text)
@@ -149,7 +154,7 @@ def _toml_of(path: Path) -> dict[str, Any]:
 
 
 def _expected(key: str, known: Iterable[str]) -> str:
-    """For messages: the option most similar to an unknown key."""
+    """The end of a message about an unknown key: the most similar option, if there is one."""
     import difflib  # not at every start
 
     close = difflib.get_close_matches(key_of(key), known, 1)
@@ -157,10 +162,10 @@ def _expected(key: str, known: Iterable[str]) -> str:
 
 
 def well_formed(item: Field[Any], value: Any) -> Any:
-    """The value, checked by its option's validator in :data:`CHECKS`.
+    """Return the value of an option after the option's check in :data:`CHECKS`, if there is one.
 
     Raises:
-        ValueError: unknown rules, or a komi that is not in half points; one line.
+        ValueError: unknown rules, a komi that is not in half points, or a name that is not one line; one line.
     """
     if item.name in CHECKS:
         CHECKS[item.name](value)
@@ -168,7 +173,7 @@ def well_formed(item: Field[Any], value: Any) -> Any:
 
 
 def with_whole_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Options with absolute paths of files.
+    """Copy option values, with the paths in ``weights``, ``patterns`` and ``log_file`` made absolute.
 
     Args:
         folder: base of relative paths.
@@ -215,7 +220,7 @@ def render(values: Mapping[str, Any], known: Sections = SECTIONS, title: Sequenc
 
 
 def _comment(item: Field[Any]) -> Iterator[str]:
-    """An option's help and default."""
+    """The lines of the comment above an option: its help and default."""
     text = help_text(item) if item.default is None else f"{help_text(item)}; default {toml_value(item.default)}"
     yield from textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 

@@ -21,15 +21,15 @@ from rich.table import Table
 from engine.config.declaration import core_count
 
 INTERRUPTED = 130
-"""Exit status after Ctrl-C, as of shells"""
+"""Exit status after Ctrl-C, the one that shells use"""
 WIDTH = 100
-"""Largest width of a table"""
+"""Maximum width of a table, in characters"""
 SMALL_BYTES = 4 << 20
-"""Size of game files up to which one process is faster than starting several"""
+"""Total size of game files, in bytes, below which one process reads them faster than several"""
 
 
 def workers_for(sources: Iterable[Path]) -> int:
-    """Number of processes that read game files: one a core, or one for files of few bytes."""
+    """Number of processes for reading game files: one per core, or a single one below ``SMALL_BYTES``."""
     from engine.records.archive import disk_bytes  # imports numpy
 
     return 1 if sum(map(disk_bytes, sources)) < SMALL_BYTES else core_count()
@@ -46,7 +46,7 @@ def bar(console: Console, *columns: ProgressColumn, **options: Any) -> Progress:
 
 
 def progress_bar(console: Console, last: ProgressColumn | None = None) -> Progress:
-    """A bar that vanishes at the end, and is shown at a terminal only.
+    """A progress bar that vanishes at the end, and is shown only at a terminal.
 
     Args:
         last: the column on the right; None = elapsed time.
@@ -64,7 +64,7 @@ def new_table(*columns: str, right: Collection[int] | None = None, folds: bool =
     """An empty table.
 
     Args:
-        right: right-aligned columns; None = all but the first.
+        right: indices of right-aligned columns; None = all but the first.
         folds: wrap cells that are too wide for the terminal; else the table gets wider.
     """
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
@@ -85,10 +85,10 @@ UPDATE_S = 0.2
 
 
 def compile_bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
-    """A bar on standard error until the event is set.
+    """Show a progress bar on standard error until ``finished`` is set.
 
     Args:
-        counts: gives (done, total), the numbers of kernels.
+        counts: returns the numbers of compiled kernels and of all kernels.
     """
     columns = (TextColumn("compiling kernels (once)"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

@@ -49,8 +49,8 @@ from gtp.cli.terminal import bar
 from weights import files_of, find, find_network
 
 VALIDATION_POSITIONS = 4000
-"""Validation positions on 19x19; networks with a value alone have more on smaller boards, in inverse proportion to the
-points"""
+"""Number of validation positions; for a network without a policy, the number for 19x19: on smaller boards it grows in
+inverse proportion to their points"""
 USUAL_AREA = 361
 RULES = share("NAME=SHARE", rules_from, text="rule set under which the teacher evaluates",
               usual="its game's, or chinese with --komi")  # fmt: skip
@@ -59,16 +59,16 @@ KOMI = share("KOMI=SHARE", read_komi, text="komi at which the teacher evaluates:
 BOARDS = share("SIZE=SHARE", read_size, text="share of steps on a board size",
                usual="as there are games and labels")  # fmt: skip
 LABEL_POSITIONS = 2000
-"""Validation positions of each board size with labels"""
+"""Number of validation positions with labels, for each board size"""
 LABEL_GOAL, LABEL_LOSSES = Goal("label_loss", -1), ("policy_kl", "value_ce")
-"""The goal with held-out labels: the sum of these losses, since a teacher does not teach human moves"""
+"""Goal of early stopping with held-out labels, and the losses that it sums: a teacher does not teach human moves"""
 LABEL_OPTIONS = (
     "label_share", "decided_weight", "reached_share", "echo", "teacher_share", "score_weight", "ownership_weight",
     "policy_weight", "reply_weight",
 )  # fmt: skip
 
 PLAIN: dict[str, object] = {"optimizer": "sgd", "rate": 0.005, "warmup": 500, "schedule": "cosine"}
-"""Defaults of plain networks of 13 and 15 layers: without normalisation faster optimizers get stuck"""
+"""Default training options of AlphaGo's plain networks: without normalisation, faster optimizers get stuck"""
 
 
 class NetworkKind(NamedTuple):
@@ -81,7 +81,7 @@ class NetworkKind(NamedTuple):
     defaults: Mapping[str, object] = MappingProxyType({})
     """defaults that differ from those of TrainOptions"""
     hidden: tuple[str, ...] = ()
-    """options without effect"""
+    """names of options without effect, which help does not list"""
 
 
 KINDS_OF_NETWORK = {
@@ -104,7 +104,7 @@ KINDS_OF_NETWORK = {
 
 
 def _shape_options(command: Callable[..., Any], architectures: tuple[str, ...]) -> Callable[..., Any]:
-    """A command with options for the shape of the network."""
+    """Add to a command one option for each size of the architectures' networks, such as ``--blocks``."""
     usual: dict[str, list[str]] = {}
     texts: dict[str, str] = {}
     for architecture in architectures:
@@ -119,7 +119,7 @@ def _shape_options(command: Callable[..., Any], architectures: tuple[str, ...]) 
 
 
 def _network_command(name: str, kind: NetworkKind) -> click.Command:
-    """The command ``keima train NAME``."""
+    """Make the command ``keima train NAME``."""
     # The first architecture is the default.
     architectures = tuple(name_ for name_, one in ARCHITECTURES.items() if one.trained_by == name)
     label_option = partial(click.option, hidden=not kind.uses_labels)
@@ -165,7 +165,7 @@ class TrainingRun:
     rules: Shares[Rules]
     komi: Shares[Komi]
     boards: Shares[int]
-    """board sizes and their shares of the steps; empty = as in games and labels"""
+    """board sizes and their shares of the steps; empty = as frequent as in games and labels"""
     out: Path
     start: str | None
     architecture: str
@@ -174,14 +174,14 @@ class TrainingRun:
 
     @classmethod
     def of(cls, kind: NetworkKind, given: dict[str, Any]) -> "TrainingRun":
-        """The run of a command's options."""
+        """Make a run of a command's options, and remove from ``given`` the options that are fields of the run."""
         own = {item.name: given.pop(item.name) for item in fields(cls) if item.name in given}
         options = options_from(TrainOptions, given)
         shape = {name: value for name, value in given.items() if value is not None and name not in vars(options)}
         return cls(kind, options, shape, **own)
 
     def train(self) -> None:
-        """Train, or resume the run of the folder.
+        """Train, or resume the run in the folder ``out``.
 
         Raises:
             ValueError: a file, the device or the folder's earlier state cannot be used; one line.
@@ -216,7 +216,7 @@ class TrainingRun:
                 trainer.run(Display(progress, progress.add_task("training", total=self.options.steps)))
 
     def _record(self, games: list[Path], labels: list[Path], distribution: GameDistribution | None) -> dict[str, Any]:
-        """The data of the run, for the network's training record."""
+        """Describe the data of the run, for the network's training record."""
         record: dict[str, Any] = {
             "games": [path.name for path in games], "labels": [path.name for path in labels],
             "validation": self.validation.name, "boards": {str(size): share for size, share in self.boards},
@@ -232,7 +232,10 @@ class TrainingRun:
         return record
 
     def _new_network(self) -> tuple[Model, NetworkSpec | None]:
-        """A network of random weights, or that of ``start``, grown to the shape, with its spec."""
+        """The model to train, and the spec of the network ``start``, which is grown to the wanted shape.
+
+        Without ``start``: a model of random weights, and None.
+        """
         architecture = ARCHITECTURES[self.architecture]
         encoder, known = ENCODERS[architecture.encoder], {item.name for item in fields(architecture.shape)}
         inputs = {name: getattr(encoder, name) for name in ("planes", "globals") if name in known}
@@ -249,10 +252,10 @@ class TrainingRun:
         return model if wanted == present else grown(model, wanted), spec
 
     def _distribution(self) -> GameDistribution | None:
-        """The rules and komi at which the teacher evaluates; None = those of the games.
+        """The rules and komi at which the teacher evaluates; None = the rules and komi of each game.
 
         Raises:
-            ValueError: there is no teacher.
+            ValueError: ``--rules`` or ``--komi`` without a teacher.
         """
         if not self.rules and not self.komi:
             return None
@@ -273,22 +276,22 @@ def _joined(stack: ExitStack, device: str, threads: int, out: Path) -> tuple[Ran
 
 @dataclass(frozen=True)
 class Display(Observer):
-    """A run on the terminal: a bar, and lines above it; see :class:`engine.train.trainer.Observer`."""
+    """Shows a training run on the terminal: a progress bar, and lines above it."""
 
     progress: Progress
     task: TaskID
 
     def at_step(self, step: int, losses: str) -> None:
-        """Move the bar."""
+        """Move the progress bar, and show the losses before it."""
         self.progress.update(self.task, completed=step, description=losses)
 
     def say(self, line: str) -> None:
-        """Print a line."""
+        """Print a line above the progress bar."""
         self.progress.console.print(line)
 
 
 def _check_teacher(teacher: Teacher, shards: Sequence[Games], distribution: GameDistribution | None) -> None:
-    """Refuse a teacher that knows a single komi if it would evaluate positions at others.
+    """Refuse a teacher that knows a single komi if it would have to evaluate positions at another komi.
 
     Raises:
         ValueError: one line.
@@ -308,14 +311,14 @@ def _check_teacher(teacher: Teacher, shards: Sequence[Games], distribution: Game
 
 
 def _gives_owners(teacher: Teacher, options: TrainOptions, shards: Sequence[Games]) -> bool:
-    """Whether the teacher gives score and ownership of all positions."""
+    """Whether the teacher evaluates every position of the games, and gives score and ownership."""
     if options.teacher_share < 1.0 or not {"score", "ownership"} <= set(teacher.spec.heads):
         return False
     return all(teacher.plays(size) for shard in shards for size in np.unique(shard.size).tolist())
 
 
 def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:
-    """Final ownership of the scored games, computed by the first run and read by later ones."""
+    """Final ownership of the scored games, one item per shard; the first run computes and saves it for later runs."""
     with Progress(console=console) as progress:
         task = progress.add_task(
             "final owners of scored games", total=sum((shard.margin >= 0).sum() for shard in shards)
@@ -336,7 +339,7 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
 def _validation(
     spec: NetworkSpec, games: Path, labels: Path | None, data: Mixture, device: torch.device
 ) -> Callable[[Model], dict[str, float]]:
-    """The validation of a network in training: its metrics on held-out games and labels, and on training positions.
+    """Make the function that measures a network in training on held-out games and labels, and on training positions.
 
     Raises:
         ValueError: a file cannot be read, or holds no target of the network; one line.
@@ -374,7 +377,7 @@ def _validation(
 
 
 SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
-"""Metrics of matches that are printed"""
+"""Metrics of ``keima train reinforce`` that are printed: win rates in matches against earlier policies"""
 
 
 @click.command("reinforce", cls=KeimaCommand)

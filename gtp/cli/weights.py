@@ -24,9 +24,9 @@ from weights import FOLDER, entries, files_of, find, find_network, players
 from weights.places import EVERY_DEPTH, Place, candidates, places
 
 PACES = ((8 << 20, "fast on a processor"), (64 << 20, "slow on a processor"), (math.inf, "for a GPU"))
-"""Largest size of a file in bytes (4 a parameter) -> speed of its network"""
+"""Pairs of a maximum file size in bytes (4 per parameter) and the speed of a network up to that size, in words"""
 SHOWN = 240
-"""Largest number of characters of a line of a training record"""
+"""Maximum number of characters shown of a value of a training record; longer values are cut"""
 NETWORK = click.argument("network", metavar="NETWORK")
 
 
@@ -60,7 +60,7 @@ def show(network: str, as_json: bool) -> None:
 
 
 def _described(path: Path) -> dict[str, Any]:
-    """The description of a network file in ``show --json``."""
+    """Describe a network file, as ``show --json`` prints it."""
     from engine.features.encoder import ENCODERS
     from engine.nets.files.read import describe
 
@@ -72,7 +72,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _rows(found: dict[str, Any]) -> dict[str, str]:
-    """The rows of a description in ``show``."""
+    """Name -> text of the rows that ``show`` prints, from a description by :func:`_described`."""
     low, high = found["sizes"]
     shape = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found["shape"].items())
     board = f"{found['board']}x{found['board']}"
@@ -93,7 +93,7 @@ def _rows(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _as_table(rows: dict[str, Any]) -> Table:
-    """Names and values, one pair a line."""
+    """Table of names and values, one pair a line."""
     table = Table(box=None, show_header=False, pad_edge=False, collapse_padding=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -220,13 +220,13 @@ def _first_line(player: Path) -> str:
 
 
 def _use_of(path: Path) -> str:
-    """The use of a network, from the header of its file; see :func:`_good_for`."""
+    """What a network is good for, from the header of its file; empty if it is unknown. See :func:`_good_for`."""
     expected = expected_input(path)
     return _good_for(path, expected.sizes) if expected else ""
 
 
 def _good_for(path: Path, sizes: tuple[int, int]) -> str:
-    """The use of a network: a shipped one's description in the manifest, else its board sizes and speed."""
+    """What a network is good for: the manifest's description of a shipped network, else board sizes and speed."""
     for entry in entries().values():
         if path == FOLDER / entry.file:
             return entry.description
@@ -237,19 +237,19 @@ def _good_for(path: Path, sizes: tuple[int, int]) -> str:
 
 
 def _recognised(paths: Iterable[Path]) -> Iterator[tuple[Path, Header]]:
-    """The files with the header of a network."""
+    """Yield the paths of files that begin with the header of a network, each with the header."""
     for path in paths:
         with suppress(ValueError):
             yield path, recognise(path)
 
 
 def _size(count: int) -> str:
-    """A number of bytes in MiB."""
+    """A number of bytes as text, in MiB."""
     return f"{count / 2**20:,.1f} MiB"
 
 
 def _in_short(value: Any) -> str:
-    """A value of a training record in one line."""
+    """A value of a training record as one line of at most ``SHOWN`` characters and three dots."""
     if isinstance(value, dict):
         text = ", ".join(f"{name} {_in_short(item)}" for name, item in value.items())
     elif isinstance(value, list) and len(value) > 2:

@@ -49,7 +49,7 @@ KNOWN = {
     for kind in (NetworkShape, ZeroOptions, SearchPlayOptions, TrainOptions, LadderOptions)
 }
 RECIPE = [(kind.heading, items) for kind, items in KNOWN.items()]
-"""All settings of a recipe, under headings"""
+"""All settings of a recipe, grouped under headings"""
 TITLE = (
     "Recipe of keima zero, complete. Give it, or some lines of it, with --recipe FILE;",
     "options of the command line override it.",
@@ -58,26 +58,26 @@ RECIPE_ONLY = {
     *("first_sensible", "first_visits", "sensible", "window", "window_power", "window_slope"),
     *(item.name for item in KNOWN[LadderOptions]),
 }
-"""Settings without an option of the command line"""
+"""Settings that only a recipe sets, without an option of the command line"""
 SHOWN = {"blocks", "channels", "visits"}
-"""Settings whose options the help lists; the command line takes the others too"""
+"""Settings whose options ``--help`` lists; the options of other settings are hidden, but accepted"""
 RENAMED = {"policy_temperature": "target_temperature"}
-"""Settings by their names in earlier versions"""
+"""Name of a setting in earlier versions -> its name now"""
 MINUTES_HELP = "time limit, after which the run is saved to resume later; 0 = no limit"
 RECIPE_HELP = "TOML file of settings that override the recipe of the board size"
 DRY_RUN_HELP = "print all settings of the run as a recipe, each with its help and value, and exit"
 CONSTANT = {"schedule": "constant"}
-"""The loop sets the learning rate of each turn"""
+"""Fixed options of training: the rate is constant within a turn, since the loop sets it for each turn"""
 CHUNK_TABLES = 2
-"""Games in a chunk of a Ray actor, in batches of --at-once; batches of larger chunks are full for longer"""
+"""Size of a Ray actor's chunk of games, in batches of ``--at-once``; larger chunks keep batches full for longer"""
 PAGE_S = 20.0
-"""Between two writes of the page without a new metric"""
+"""Seconds between two writes of the run's page while no new metric is measured"""
 LINES_S = 30.0
-"""Between two status lines where standard error is not a terminal"""
+"""Seconds between two status lines if standard error is not a terminal"""
 
 
 def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: the options of the settings; those in :data:`RECIPE_ONLY` and old names are refused with a hint."""
+    """Decorator: an option for each setting; settings in :data:`RECIPE_ONLY` and old names are refused with a hint."""
     for kind in (TrainOptions, SearchPlayOptions, ZeroOptions, NetworkShape):
         names = {item.name for item in KNOWN[kind]} - RECIPE_ONLY - {"size", "reply"}
         function = options_of(kind, *names, hidden=names - SHOWN)(function)
@@ -85,7 +85,7 @@ def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _moved(name: str) -> str:
-    """The message about an option of earlier versions."""
+    """The message about a refused option: its new name, or how to set it in a recipe."""
     if new := RENAMED.get(name.replace("-", "_")):
         return f"--{name} was renamed: use --{key_of(new)}"
     return f"--{name} is a setting of the recipe: write {name} = VALUE into a file for --recipe (--dry-run prints one)"
@@ -148,10 +148,10 @@ RUN_OPTIONS = ("minutes", "turns", "device", "threads", "executor")
 
 
 def _manifest(out: Path) -> dict[str, Any]:
-    """The manifest of a folder's run; empty if there is none.
+    """Options, shape and settings from the manifest of the run in folder ``out``; empty for a new run.
 
     Raises:
-        ValueError: the file is not such a manifest; one line.
+        ValueError: the file is not the manifest of a run; one line.
     """
     path = out / MANIFEST
     if not path.exists():
@@ -164,10 +164,12 @@ def _manifest(out: Path) -> dict[str, Any]:
 
 
 def config_of(size: int, given: dict[str, Any], before: dict[str, Any]) -> ZeroConfig:
-    """The options of a run: the given ones, else those of its last start, else the recipe's, else the defaults.
+    """The options of a run: the given ones, and for the others the values of the run's last start.
+
+    A new run takes them from the recipe for the board size, else from the defaults.
 
     Args:
-        before: manifest of the folder's run; empty for a new run.
+        before: what :func:`_manifest` returns; empty for a new run.
     Raises:
         ValueError: the options contradict each other; one line.
     """
@@ -186,7 +188,7 @@ def _run(
     out: Path, config: ZeroConfig, first: Path | None, console: Console, *, minutes: float, turns: int, device: str,
     threads: int, executor: ExecutorOptions,
 ) -> None:  # fmt: skip
-    """Run the loop with a status line."""
+    """Run the loop of self-play and training, with a status line."""
     chosen, cores = choose_device(device, threads), threads or own_cores()
     shown = TerminalProgress(console)
     with ExitStack() as stack, shown.bar:
@@ -211,7 +213,7 @@ def _run(
 
 
 class TerminalProgress(Progress):
-    """A status line on the terminal, shown within ``bar``, and the page with the same words."""
+    """Shows a run as a status line on the terminal, while ``bar`` is entered, and writes the same words to its page."""
 
     def __init__(self, console: Console) -> None:
         columns = (
@@ -220,7 +222,7 @@ class TerminalProgress(Progress):
         )  # fmt: skip
         self.console, self.status = console, ""
         self.draw: Callable[[str], None] = lambda status: None
-        """writes the page with a status"""
+        """writes the run's page with a line of status"""
         self.bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._task = self.bar.add_task("", phase="", count="", words="")
         self._phase = ""
@@ -245,6 +247,6 @@ class TerminalProgress(Progress):
         say(self.console, line)
 
     def measured(self) -> None:
-        """See :class:`engine.zero.turn.Progress`; draws the page."""
+        """See :class:`engine.zero.turn.Progress`; writes the run's page."""
         self._drawn_s = time.monotonic()
         self.draw(self.status)

@@ -38,13 +38,13 @@ COMMANDS = Registry()
 DEFAULT_CENTISECONDS = 100.0
 MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 86400.0
 FIRST_S = 0.03
-"""Before the first report of an analysis, whatever the interval"""
+"""Maximum time before the first report of an analysis, in seconds; a shorter interval counts instead"""
 RAW_S = 0.25
-"""How long the first report waits for the raw outputs, which give ``scoreStdev``: q5Go shows no score without it"""
+"""Maximum time, in seconds, that the first report waits for ``scoreStdev``, without which q5Go shows no score"""
 MAX_MOVES = 1000
-"""More moves than any board has"""
+"""Upper bound of ``minmoves`` and ``maxmoves``, more than the moves of any position"""
 CGOS_MOVES = 10
-"""Moves in a report for spectators, which CGOS keeps for every move of a game"""
+"""Maximum number of moves in a report for CGOS, which stores a report with every move of a game"""
 LZ_SWITCHES = {"pvVisits": "pv_visits", "pvEdgeVisits": "pv_edge_visits"}
 KATA_SWITCHES = {
     "rootInfo": "root",
@@ -55,23 +55,23 @@ KATA_SWITCHES = {
     "movesOwnershipStdev": "moves_ownership_stdev",
     **LZ_SWITCHES,
 }
-"""Key with true or false -> attribute of :class:`gtp.info.ReportOptions`"""
+"""Argument with a value true or false -> attribute of :class:`gtp.info.ReportOptions`"""
 COUNTS = {"minmoves": "min_moves", "maxmoves": "max_moves"}
-"""Key with a number of moves -> attribute of :class:`gtp.info.ReportOptions`"""
+"""Argument with a number of moves -> attribute of :class:`gtp.info.ReportOptions`"""
 
 
 class Layout(NamedTuple):
     """The arguments and the report format of one program's commands."""
 
     line: Callable[["Analysis", int, bool, ReportOptions], str]
-    """function of :mod:`gtp.info`"""
+    """function of :mod:`gtp.info` that writes a report"""
     switches: dict[str, str]
     options: ReportOptions = ReportOptions()
-    """defaults of reports"""
+    """options of reports, which a command's arguments override"""
     has_stdev: bool = False
     """reports contain the score's standard deviation, which is computed from the network's ownership"""
     genmove_interval_s: float = DEFAULT_CENTISECONDS / 100.0
-    """interval of reports of commands that choose a move; infinite = the last report alone"""
+    """default interval of the reports of commands that choose a move; infinite = only the last report"""
 
 
 LZ, KATA = Layout(lz_line, LZ_SWITCHES), Layout(kata_line, KATA_SWITCHES, has_stdev=True)
@@ -79,11 +79,11 @@ CGOS = Layout(cgos_line, {}, ReportOptions(max_moves=CGOS_MOVES, ownership=True)
 
 
 Filter = tuple[str, int, list[int], int]
-"""An argument: ``avoid`` or ``allow``, colour, points and depth"""
+"""A filter of moves: ``avoid`` or ``allow``, colour, points and depth in moves"""
 
 
 class Wanted(NamedTuple):
-    """A command's arguments, which are read before the player is loaded."""
+    """The arguments of an analysis command, which are read before the player is loaded."""
 
     color: int
     interval_s: float
@@ -92,7 +92,7 @@ class Wanted(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One analysis."""
+    """What an analysis needs: the side to move, the receiver of its reports, and the moves to search."""
 
     color: int
     watcher: "Watcher"
@@ -157,7 +157,7 @@ def stop(host: Host) -> None:
 
 
 def _analyze(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> None:
-    """Report until interrupted, perhaps before the player is loaded."""
+    """Analyse and report until interrupted; without a report if interrupted before the player is loaded."""
     wanted = _wanted(host, words, layout, DEFAULT_CENTISECONDS / 100.0)
     player = host.uninterrupted_player
     if player is None:
@@ -173,7 +173,12 @@ def _analyze(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -
 def _choose(
     host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, update: bool = True, is_cancellable: bool = False
 ) -> str:
-    """Report until a move has been chosen; the last report of the search is always printed."""
+    """Choose a move, with reports during the search and its last one at the end; return ``play VERTEX``.
+
+    Args:
+        update: play the move.
+        is_cancellable: an interruption cancels the command, with ``play cancelled``.
+    """
     wanted = _wanted(host, words, layout, layout.genmove_interval_s)
     player = host.uninterrupted_player if is_cancellable else host.player
     if player is None:
@@ -198,7 +203,7 @@ def _choose(
 
 
 def _let_go(asked: Asked) -> None:
-    """Cancel the evaluation of the raw output."""
+    """Cancel the evaluation of the network's raw output, if it was started."""
     if asked.query is not None:
         asked.query.cancel()
 
@@ -241,7 +246,7 @@ def _wanted(host: Host, words: tuple[str, ...], layout: Layout, interval_s: floa
 
 
 def _asked(player: "Player", wanted: Wanted, reply: Reply, layout: Layout) -> Asked:
-    """The analysis that a command's arguments describe."""
+    """Prepare the analysis that a command's arguments describe."""
     from engine.insight.analyses import Analysis
     from engine.insight.raw_outputs import NOTHING
     from engine.search.move_filter import EVERY_MOVE, only, without
@@ -263,7 +268,7 @@ def _asked(player: "Player", wanted: Wanted, reply: Reply, layout: Layout) -> As
 
 
 def _query(player: "Player", color: int) -> "PositionQuery | None":
-    """Start the evaluation of the network's ownership; None if the network has no such head, or has failed."""
+    """Start an evaluation whose ownership gives ``scoreStdev``; None if the network has no such head or has failed."""
     from engine.features.encoder import ENCODERS
     from engine.inference.server import NetworkFailed
     from engine.insight.raw_outputs import PositionQuery
@@ -278,7 +283,7 @@ def _query(player: "Player", color: int) -> "PositionQuery | None":
 
 
 def _next(left: list[str], usage: str) -> str:
-    """Take the next argument.
+    """Remove and return the next argument.
 
     Raises:
         CommandError: there is none.
@@ -289,7 +294,11 @@ def _next(left: list[str], usage: str) -> str:
 
 
 def _count(key: str, text: str) -> int:
-    """The number of moves of an argument, at most ``MAX_MOVES``."""
+    """Parse the number of moves of an argument; a number above ``MAX_MOVES`` becomes ``MAX_MOVES``.
+
+    Raises:
+        CommandError: not a number, or a negative one.
+    """
     value = integer(text)
     if value < 0:
         raise CommandError(f"syntax error: {key} is {value}, expected 0 or more")
@@ -297,7 +306,11 @@ def _count(key: str, text: str) -> int:
 
 
 def _filter(host: Host, key: str, color: str, vertices: str, depth: str) -> Filter:
-    """The filter of the three words after ``avoid`` or ``allow`` (``key``)."""
+    """Parse the colour, vertices and depth after ``avoid`` or ``allow``, which is ``key``.
+
+    Raises:
+        CommandError: a wrong word, no vertex, or a depth below 1.
+    """
     points = [arguments.vertex(host, text) for text in vertices.split(",") if text]
     if not points:
         raise CommandError(f"syntax error: {key} without a vertex")

@@ -11,7 +11,7 @@ INVALID = "invalid color or coordinate"
 
 
 def color(text: str) -> int:
-    """``b``, ``black``, ``w`` or ``white``, in either case.
+    """BLACK or WHITE, from ``b``, ``black``, ``w`` or ``white`` in upper or lower case.
 
     Raises:
         CommandError: anything else.
@@ -22,12 +22,12 @@ def color(text: str) -> int:
 
 
 def optional_color(host: Host, text: str) -> int:
-    """A colour, or the side to move where the text is empty; errors as of :func:`color`."""
+    """The colour that a text names, or the side to move if it is empty; raises the errors of :func:`color`."""
     return color(text) if text else host.record.game.to_move
 
 
 def leading_color(host: Host, words: list[str]) -> int:
-    """Remove a leading colour from a command's words and return it; the side to move where there is none."""
+    """Remove and return the colour at the beginning of a command's words; without one, return the side to move."""
     has_color = bool(words) and words[0].lower() in COLORS
     return optional_color(host, words.pop(0) if has_color else "")
 
@@ -57,12 +57,12 @@ def moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def set_up(host: Host, stones: Iterable[tuple[int, int]], to_move: int) -> None:
-    """Begin a game from stones (colour, point)."""
+    """Begin a game from stones (colour, point), with ``to_move`` to move."""
     pairs = list(stones)
     black, white = ([point for side, point in pairs if side == color] for color in (BLACK, WHITE))
     host.record.set_up(black, white, to_move)
 
 
 def vertices(host: Host, points: Iterable[int]) -> str:
-    """Vertices of points of the current board, in one line."""
+    """The GTP vertices of points of the current board, in one line."""
     return info.vertices(points, host.record.game.size)

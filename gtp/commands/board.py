@@ -134,7 +134,7 @@ def kgs_rules(host: Host, rules: str) -> None:
 
 
 MAX_BYTES = 1 << 24
-"""Largest number of bytes read from a file"""
+"""Maximum number of bytes read from an SGF file"""
 
 
 @COMMANDS.command("loadsgf")

@@ -56,14 +56,14 @@ def show_help(host: Host, command: str = "") -> str:
 
 
 def families(commands: Iterable[Command]) -> Iterator[tuple[str, list[Command]]]:
-    """Commands by family, with the first sentence of the family's docstring."""
+    """Yield each family of commands: the first sentence of its module's docstring, and its commands."""
     for module, found in groupby(commands, lambda command: command.function.__module__):
         text = " ".join((inspect.getdoc(sys.modules[module]) or "").split())
         yield re.sub(r"\.( .*)?$", "", text), list(found)
 
 
 def _explained(command: Command) -> list[str]:
-    """A command with its arguments and summary in one line, then a line for each further paragraph of its help."""
+    """Lines of help: the command with its arguments and summary, then a line for each further paragraph of its help."""
     paragraphs = command.summary.replace("``", "").split("\n\n")
     first, *rest = (" ".join(paragraph.split()) for paragraph in paragraphs)
     return [f"{command.usage}: {first}", *rest]

@@ -131,7 +131,7 @@ def keima_rules(host: Host, key: str = "", value: str = "") -> str:
 
 
 def _lower(value: object) -> str:
-    """A rule set or a flag's value in lower case; GoGui capitalizes it."""
+    """The name of a rule set or the value of a flag in lower case; GoGui capitalizes it."""
     return str(value).lower()
 
 
@@ -177,11 +177,11 @@ def gogui_rules_final_result(host: Host) -> str:
 
 
 LABELLED = 0.01
-"""Smallest probability or share of visits of a labelled move"""
+"""Minimum probability or share of the visits of a labelled move"""
 SHADED = 0.002
-"""Smallest probability of a coloured point"""
+"""Minimum probability of a coloured point"""
 AGREED = 0.02
-"""Largest difference between share of visits and prior of a move without a colour"""
+"""Maximum difference between a move's share of the visits and its prior up to which the move is not coloured"""
 
 
 @COMMANDS.command("keima-policy")
@@ -282,18 +282,18 @@ def _name(color: int) -> str:
 
 
 def _report(host: Host, color: int) -> "Report":
-    """The report of a search for a colour within the limits of a move."""
+    """Search with a colour to move, within the limits of a move, and return the report."""
     with live_graphics(host, color) as watcher:
         return host.player.look(color, watcher=watcher)
 
 
 def _on_board(host: Host, report: "Report") -> Iterator[tuple[str, "MoveReport"]]:
-    """The moves of a report except the pass, each with its vertex."""
+    """Pairs (vertex, move) for the moves of a report, without the pass."""
     return ((arguments.vertices(host, [move.point]), move) for move in report.moves if move.point != PASS)
 
 
 def _heat(host: Host, probabilities: "np.ndarray", text: str) -> str:
-    """Graphics that colour and label points by probability, and a line of text."""
+    """GoGui's commands that colour and label points by probability, with ``text`` as the caption."""
     from engine.go.geometry import on_board_points
 
     vertices = arguments.vertices(host, on_board_points(host.game_session.game.size).tolist()).split()

@@ -36,7 +36,7 @@ KATAGO = {
     "rootDirichletNoiseWeight": "root_noise",
     "analysisWideRootNoise": "wide_root_noise",
 } | SEARCH_OPTIONS
-"""KataGo's name -> our option. KataGo's early temperature decays; ours holds for the opening."""
+"""KataGo's name -> our option. KataGo's early temperature decays move by move; ours is constant in the opening."""
 FIXED = {
     "weights": "restart keima gtp with --weights",
     "device": "restart keima gtp with --device",
@@ -49,16 +49,16 @@ FIXED = {
 }
 """Parameter that cannot change -> what to do instead"""
 NO_LIMIT = 1 << 50
-"""KataGo's number of visits and playouts without a limit"""
+"""KataGo's value of ``maxVisits`` and ``maxPlayouts`` that means no limit"""
 NONE_HERE = {"playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT, "cpuctExplorationLog": 0.0}
-"""KataGo's parameter without a counterpart -> its neutral value; clients read these at the start"""
+"""KataGo's parameter without a counterpart -> its neutral value, the only one accepted; clients read it at the start"""
 LIMITS = ("maxVisits", "maxVisitsPondering", "maxTime", "maxTimePondering")
-"""Parameters whose values are clamped to our maximum: LizzieYzy removes limits by huge values"""
+"""Parameters whose values are clamped to our maximum, since LizzieYzy sends huge values to remove limits"""
 ALLOW_RESIGNATION = "allowResignation"
-"""KataGo's switch of resigning; off, our ``resign_below`` is ``NEVER``"""
+"""KataGo's parameter that switches resigning on and off; off sets our ``resign_below`` to ``NEVER``"""
 NEVER = -1.0
 KINDS = (PlayOptions, SearchOptions)
-"""Options classes of parameters"""
+"""Options classes whose fields are parameters"""
 
 
 @COMMANDS.command("kata-list-params")
@@ -145,7 +145,7 @@ def _number(text: str) -> float:
 
 
 def _names() -> list[str]:
-    """Names of all parameters, ours and KataGo's."""
+    """Names of all parameters that can change: our names, then KataGo's."""
     ours = [key_of(item.name) for kind in KINDS for item in fields(kind) if item.name not in FIXED]
     return [*ours, *KATAGO, ALLOW_RESIGNATION]
 
@@ -167,7 +167,7 @@ def _value(host: Host, name: str) -> Any:
 
 
 def _named(name: str) -> Field[Any]:
-    """The option of a parameter's name.
+    """The option that a parameter's name, ours or KataGo's, stands for.
 
     Raises:
         CommandError: unknown parameter.
@@ -210,7 +210,7 @@ def kata_benchmark(host: Host, visits: str, *, reply: Reply) -> str:
 
 
 def _speed(reports: list["Report"]) -> str:
-    """Visits and evaluations of searches, in all and a second."""
+    """One line: the visits and evaluations of searches, their sum and their number per second."""
     seconds = sum(report.seconds for report in reports)
     visits = sum(report.playouts_this_run for report in reports)
     evaluations = sum(report.evaluations for report in reports)

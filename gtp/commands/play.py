@@ -15,7 +15,7 @@ from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()
 CANCELLED = "cancelled"
-"""KataGo's reply to a cancelled search"""
+"""KataGo's word for the move of a cancelled search"""
 
 
 @COMMANDS.command("play")
@@ -25,7 +25,11 @@ def play(host: Host, color: str, vertex: str) -> None:
 
 
 def _choose(host: Host, color: str, purpose: str) -> str:
-    """Choose a move for the :class:`engine.play.game_session.Purpose` of this name."""
+    """Choose a move and return its vertex, or ``resign``.
+
+    Args:
+        purpose: name of a :class:`engine.play.game_session.Purpose`, which says whether the move is played.
+    """
     from engine.play.game_session import RESIGN, Purpose
 
     side = arguments.color(color)

@@ -93,7 +93,7 @@ def heatmap(host: Host, symmetry: str = "0") -> str:
 
 
 def _heatmap_text(probabilities: list[float], win: float, size: int) -> str:
-    """A policy in Leela Zero's format."""
+    """A policy in the format of Leela Zero's heatmap; without a win rate if ``win`` is NaN."""
     *words, pass_word = (str(round(1000 * one)) for one in probabilities)
     rate = "" if win != win else f"\nwinrate: {win:.6f}"
     return f"{gogui.board(words, size)}\npass: {pass_word}{rate}"
@@ -101,7 +101,7 @@ def _heatmap_text(probabilities: list[float], win: float, size: int) -> str:
 
 RAW_USAGE = "expected kata-raw-nn [COLOR] SYMMETRY [OPTIMISM], a symmetry from 0 to 7 or all, an optimism from 0 to 1"
 OPTIMISM = 0.2
-"""KataGo's default for the side to move"""
+"""KataGo's default optimism for the policy of the side to move"""
 
 
 @COMMANDS.command("kata-raw-nn")
@@ -123,7 +123,11 @@ def kata_raw_nn(host: Host, *words: str) -> str:
 
 
 def _asked(words: list[str]) -> tuple[Iterable[int], float]:
-    """The symmetries and the optimism of kata-raw-nn."""
+    """Parse the arguments of kata-raw-nn after the colour: symmetries and optimism.
+
+    Raises:
+        CommandError: a wrong argument, or none.
+    """
     if not 1 <= len(words) <= 2 or words[0].lower() not in ("all", *"01234567"):
         raise CommandError(f"syntax error: {RAW_USAGE}")
     optimism = number(words[1]) if len(words) == 2 else OPTIMISM
@@ -133,7 +137,7 @@ def _asked(words: list[str]) -> tuple[Iterable[int], float]:
 
 
 def _raw_text(host: Host, symmetry: int, found: "RawEvaluation") -> str:
-    """The raw output in one symmetry, in KataGo's format."""
+    """The network's raw output in one symmetry, in the format of KataGo's kata-raw-nn."""
     output, size = found.output, host.game_session.game.size
     lines = [
         f"symmetry {symmetry}",
@@ -156,6 +160,11 @@ def _raw_text(host: Host, symmetry: int, found: "RawEvaluation") -> str:
 
 
 def _grid(values: Iterable[float], size: int, width: int, digits: int) -> list[str]:
-    """Numbers as a board, the top row first."""
+    """Lines of numbers, one per row of the board, the top row first.
+
+    Args:
+        width: characters of a number.
+        digits: decimals of a number.
+    """
     words = ["    NAN" if value != value else f"{value:{width}.{digits}f}" for value in values]
     return [" ".join(words[row * size : (row + 1) * size]) for row in range(size)]

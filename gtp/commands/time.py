@@ -21,7 +21,7 @@ KINDS: dict[str, tuple[Callable[..., TimeSettings], dict[str, Callable[[str], fl
     "fischer": (fischer, {"MAIN": number, "INCREMENT": number}),
     "fischer-capped": (fischer, {"MAIN": number, "INCREMENT": number, "LIMIT": number, "MOVE": number}),
 }
-"""Kind of clock -> function that makes it, and its arguments: seconds, except stones and periods"""
+"""Kind of clock -> function that makes its settings, and argument -> parser; all but stones and periods are seconds"""
 KGS_KINDS = ("none", "absolute", "byoyomi", "canadian")
 
 
@@ -70,7 +70,7 @@ def time_left(host: Host, color: str, time: str, stones: str = "0") -> None:
 
 
 def _configure(host: Host, settings: TimeSettings) -> None:
-    """Set the clock; a time limit waits for the player, since the client may start the clock after the answer."""
+    """Set the clock. If it limits the time, wait for the player: the client may start the clock after the answer."""
     game_session = host.player if settings.is_limited else host.record
     game_session.clock.configure(settings)
 

@@ -25,7 +25,11 @@ class Answer:
     """The answer to one analysis, from the perspective that its query asks for."""
 
     def __init__(self, found: Analysis, size: int, to_move: int, wanted: Wanted) -> None:
-        """Make the answer about a position with a color, ``to_move``, to move."""
+        """Make the answer about a position.
+
+        Args:
+            to_move: BLACK or WHITE, the side to move.
+        """
         self._report, self._raw = found
         self._size, self._to_move, self._wanted = size, to_move, wanted
         viewer = {"b": BLACK, "w": WHITE}.get(wanted.perspective, to_move)
@@ -50,10 +54,11 @@ class Answer:
         return found
 
     def _move(self, move: MoveReport, order: int, selection: int) -> dict[str, Any]:
-        """One move.
+        """An item of KataGo's ``moveInfos``: the search's results for one move.
 
         Args:
-            selection: the move's visits, or more where a move after it has more.
+            order: number of the move, 0 = best.
+            selection: ``playSelectionValue``, the maximum of the visits of this and all later moves.
         """
         wanted, score = self._wanted, self._score(move.score_stm)
         line = move.pv[: 1 + wanted.pv_length]
@@ -87,7 +92,7 @@ class Answer:
         return found
 
     def _root(self) -> dict[str, Any]:
-        """The position as a whole."""
+        """KataGo's ``rootInfo``: the results for the position as a whole."""
         report, raw_output = self._report, self._raw
         raw_value = report.value_stm if raw_output.value_stm is None else raw_output.value_stm
         raw_score = self._score(report.score_stm if raw_output.score_stm is None else raw_output.score_stm)
@@ -112,7 +117,7 @@ class Answer:
         }
 
     def _value(self, value_stm: float) -> float:
-        """A value of the side to move, from -1 to 1, as the viewer's."""
+        """A value from the perspective of the side to move, turned to the viewer's perspective and rounded."""
         return rounded(-value_stm if self._is_flipped else value_stm)
 
     def _rate(self, value_stm: float) -> float:
@@ -124,7 +129,10 @@ class Answer:
         return 0.0 if score_stm is None else self._value(score_stm)
 
     def _policy(self) -> list[float]:
-        """The network's probabilities of all moves in policy order, the pass last; illegal moves have -1."""
+        """The network's probabilities of all moves, row by row from the top left, the pass last; -1 for illegal moves.
+
+        Without raw output: the priors of the reported moves, and -1 for all others.
+        """
         raw = self._raw.policy
         if raw is not None:
             return [-1.0 if value != value else rounded(value) for value in raw.tolist()]
@@ -134,12 +142,12 @@ class Answer:
         return found
 
     def _owners(self, black: np.ndarray | None) -> list[float]:
-        """Ownership from 1 (the viewer's) to -1; the position's where a move has none."""
+        """Ownership of each point from 1 (the viewer's) to -1; that of the position if ``black`` is None."""
         known = self._report.ownership_black if black is None else black
         return self._by_point(None if known is None else self._black * known)
 
     def _by_point(self, values: np.ndarray | None) -> list[float]:
-        """A number for each point; 0 where the numbers are unknown."""
+        """A rounded number for each point; zeros if ``values`` is None."""
         if values is None:
             return [0.0] * self._size**2
         found: list[float] = np.round(values.astype(np.float64), OWNERSHIP_DIGITS).tolist()

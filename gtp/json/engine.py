@@ -1,4 +1,4 @@
-"""The analysis engine: takes lines of JSON, sends errors and warnings at once and analyses when they are done.
+"""The analysis engine: takes lines of JSON; sends errors and warnings at once, and analyses when they are finished.
 
 Threads: one thread takes lines; the analysing threads send answers.
 """
@@ -22,25 +22,24 @@ from gtp.json.settings import Settings
 from gtp.json.values import FieldError, integers, parse_line, to_line
 
 KATAGO_VERSION = "1.17.2"
-"""Version of the protocol; clients ask for it to know which fields they may send"""
+"""Version of KataGo whose protocol this is; clients ask for it to know which fields they may send"""
 ACTIONS = "'action' field must be 'query_version' or 'query_models' or 'clear_cache' or 'terminate' or 'terminate_all'"
 TURNS = "If provided, must be an array of integers indicating turns to terminate"
 NO_TERMINATE_ID = 'Requests for a terminate action must have a string "terminateId" field'
 
 
 class JsonEngine:
-    """Answers requests. Threads: one thread calls the public methods."""
+    """Answers requests of KataGo's analysis protocol. Threads: one thread calls the public methods."""
 
     def __init__(self, analyses: Analyses, defaults: Settings, write: Callable[[str], None],
                  models: list[dict[str, Any]], is_full: Callable[[], bool] = lambda: False) -> None:  # fmt: skip
-        """Make an engine without requests.
+        """Make an engine that has no requests yet.
 
         Args:
             write: sends a line and returns at once; called by one thread at a time.
             models: the networks, in the format of ``query_models``.
-            is_full: whether the client is so far behind that reports during searches, which later ones replace, are
-            left
-                out.
+            is_full: whether the client reads so slowly that reports during searches, which later ones replace, are not
+                sent.
         """
         self._analyses, self._defaults, self._write, self._models = analyses, defaults, write, models
         self._is_full = is_full
@@ -106,7 +105,7 @@ class JsonEngine:
             self._send({"error": ACTIONS})
 
     def _terminate(self, request: dict[str, Any], is_for_all: bool) -> None:
-        """Stop queries; each is answered with its search so far."""
+        """Stop queries, all or those that the request names; each is answered with its search so far."""
         wanted = request.get("terminateId")
         if not is_for_all and not isinstance(wanted, str):
             raise FieldError("terminateId", NO_TERMINATE_ID)
@@ -132,7 +131,7 @@ class JsonEngine:
         self._analyses.submit(jobs)
 
     def _job(self, query: Query, turn: Turn) -> Job:
-        """The job of one turn."""
+        """Make the job that analyses one turn of a query and sends its answers."""
         settings = query.settings
         task = Task(
             turn.position,

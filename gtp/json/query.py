@@ -1,7 +1,9 @@
 """A query of KataGo's analysis engine: its fields, checked in KataGo's order, and its positions.
 
 The error names the first wrong field, so the order of the checks is part of the protocol. Beside KataGo's own refusals,
-two are added: boards that are not square, and boards that the network does not play. Threads: one.
+two are added: boards that are not square, and boards that the network does not play.
+
+Threads: the one that takes lines.
 """
 
 from collections.abc import Callable
@@ -33,7 +35,7 @@ from gtp.json.values import (
 
 SQUARE = "Must be equal to boardXSize, Keima analyses square boards alone"
 MOST_HELD = 5_000_000
-"""Largest product of a query's distinct turns and moves: each position holds the moves before it, some 60 MB in all"""
+"""Maximum of distinct turns times moves in a query: each turn's position holds the moves before it, 60 MB at most"""
 NO_RULES = (
     'Must specify rules string, such as "chinese" or "tromp-taylor", or a JSON object with detailed rules parameters.'
 )
@@ -50,7 +52,7 @@ SWITCHES = {
     "includePVVisits": "pv_visits",
     "includeNoResultValue": "no_result",
 }
-"""Boolean field -> the attribute of :class:`Wanted` that it sets; in the order of the checks"""
+"""Boolean field -> the attribute of :class:`Wanted` that it sets, in the order in which the fields are checked"""
 _FIELDS = """
 id action terminateId turnNumbers boardXSize boardYSize initialStones moves initialPlayer analyzeTurns priorities rules
 komi whiteHandicapBonus overrideSettings maxVisits analysisPVLen rootFpuReductionMax rootPolicyTemperature
@@ -74,14 +76,14 @@ class Turn:
     """A position of a query."""
 
     number: int
-    """moves played before it"""
+    """number of moves played before the position"""
     position: Position
     priority: int
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query, checked."""
+    """A query whose fields have been checked."""
 
     id: str
     turns: list[Turn]
@@ -89,17 +91,17 @@ class Query:
     wanted: Wanted
     moves: MoveFilter
     every_s: float
-    """interval of reports during the search; 0 = the first one alone, or none"""
+    """seconds between reports during the search; 0 = at most one report"""
     first_s: float
-    """time of the first report during the search; 0 = none"""
+    """seconds until the first report during the search; 0 = no such report"""
 
 
 def read_query(values: dict[str, Any], defaults: Settings, warn: Callable[[str, str], None],
                check: Callable[[Settings], object]) -> Query:  # fmt: skip
-    """The query of an object with an id.
+    """Check a request that has an id, and make its query.
 
     Args:
-        warn: called with a field and its problem, where the query is answered.
+        warn: called with a field and its problem, if the problem does not prevent an answer.
         check: raises ``ValueError`` for settings that the search refuses.
     Raises:
         FieldError: a field is wrong.
@@ -151,7 +153,7 @@ def _size(values: dict[str, Any]) -> int:
 
 
 def _turns(values: dict[str, Any], played: int) -> list[int]:
-    """The turns to analyse, in the order of the query."""
+    """The numbers of the turns to analyse, in the order of the query; by default the last turn."""
     if "analyzeTurns" not in values:
         return [played]
     found = integers(values, "analyzeTurns", "Must specify an array of integers indicating turns to analyze")
@@ -165,7 +167,7 @@ def _turns(values: dict[str, Any], played: int) -> list[int]:
 
 
 def _priorities(values: dict[str, Any], turns: list[int]) -> dict[int, int]:
-    """Priorities of single turns; the last one counts for a turn that is given twice."""
+    """Turn -> its priority, if the query has ``priorities``; a turn that is given twice has the last one."""
     if "priorities" not in values:
         return {}
     found = integers(values, "priorities", "Must specify an array of integers indicating priorities")
@@ -180,7 +182,7 @@ def _priorities(values: dict[str, Any], turns: list[int]) -> dict[int, int]:
 
 
 def _rules(values: dict[str, Any]) -> tuple[Rules, float]:
-    """Rules and komi."""
+    """The rules and komi of a query."""
     given = values.get("rules")
     if not isinstance(given, str | dict):
         raise FieldError("rules", NO_RULES)
@@ -202,7 +204,7 @@ def _rules(values: dict[str, Any]) -> tuple[Rules, float]:
 
 def _settings(values: dict[str, Any], defaults: Settings, warn: Callable[[str, str], None],
               check: Callable[[Settings], object]) -> Settings:  # fmt: skip
-    """The settings of the query."""
+    """The default settings, changed by the query's ``overrideSettings``."""
     if "overrideSettings" not in values:
         return defaults
     given = values["overrideSettings"]
@@ -220,7 +222,7 @@ def _settings(values: dict[str, Any], defaults: Settings, warn: Callable[[str, s
 
 
 def _restrictions(values: dict[str, Any], size: int) -> MoveFilter:
-    """The moves that the search may choose."""
+    """The filter of a query's ``allowMoves`` or ``avoidMoves``."""
     if "allowMoves" in values and "avoidMoves" in values:
         raise FieldError("allowMoves", "Cannot specify both allowMoves and avoidMoves")
     field = "allowMoves" if "allowMoves" in values else "avoidMoves"
@@ -243,7 +245,7 @@ def _restrictions(values: dict[str, Any], size: int) -> MoveFilter:
 
 
 def _first_position(size: int, rules: Rules, komi: float, stones: list[tuple[int, int]], first: int) -> Game:
-    """A game that begins with stones (color, point).
+    """A game that begins with stones (color, point) on the board.
 
     Args:
         first: color to move; EMPTY = White after handicap stones, else Black.
@@ -267,7 +269,11 @@ def _first_position(size: int, rules: Rules, komi: float, stones: list[tuple[int
 
 
 def _positions(game: Game, played: list[tuple[int, int]], turns: set[int]) -> dict[int, Position]:
-    """The positions of some turns; moves are replayed as given, several of one color in a row too."""
+    """Turn -> position after so many moves; the moves are replayed as given, even several of one color in a row.
+
+    Raises:
+        FieldError: a move is illegal.
+    """
     found = {0: with_capacity(game.position, 0)} if 0 in turns else {}
     for turn, (side, point) in enumerate(played):
         try:

@@ -66,7 +66,7 @@ AUTO = "auto"
 
 
 def _table(text: str) -> dict[str, tuple[float, float]]:
-    """Key -> range."""
+    """Parse a table of keys and ranges into key -> (minimum, maximum)."""
     rows = (row.split() for row in text.split(","))
     return {name: (float(low), float(high)) for name, low, high in rows}
 
@@ -79,7 +79,7 @@ OF_SEARCH: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "useLcbForSelection": ("move_choice", lambda value: "lcb" if value else "visits"),
     "rootNumSymmetriesToSample": ("root_symmetries", lambda value: "8" if value > 1 else "1"),
 }
-"""KataGo's key -> search option, and the conversion of its value"""
+"""KataGo's key -> our search option, and the conversion of the key's value"""
 # 0 is the shortest time for KataGo, and no limit for us.
 OF_QUERY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "maxVisits": ("visits", int),
@@ -89,13 +89,13 @@ OF_QUERY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "reportAnalysisWinratesAs": ("perspective", str),
     "rootDirichletNoiseWeight": ("noise_weight", float),
 }
-"""KataGo's key -> attribute of :class:`Settings`, and the conversion of its value"""
+"""KataGo's key -> attribute of :class:`Settings`, and the conversion of the key's value"""
 NUMBERS, COUNTS = _table(_NUMBERS), _table(_COUNTS)
 SWITCHES, WORDS = frozenset(_SWITCHES.split()), frozenset(_WORDS.split())
 MIN_TEMPERATURE = 0.1
-"""Lowest policy temperature of our search"""
+"""Minimum of our search option ``policy_temperature``"""
 MAX_SECONDS = 1e7
-"""A longer time limit means no limit"""
+"""Time limit, in seconds, from which on a search has no time limit"""
 LEAST_SECONDS = 1e-3
 LEAST_EXPLORATION = 1e-6
 
@@ -107,23 +107,23 @@ class Settings:
     search: SearchOptions
     visits: int = 500
     playouts: int = 0
-    """0 = no limit"""
+    """maximum number of playouts; 0 = no limit"""
     seconds: float = 0.0
-    """0 = no limit"""
+    """maximum search time; 0 = no limit"""
     noise_weight: float = 0.25
-    """weight of Dirichlet noise at the root, where noise is on"""
+    """weight of Dirichlet noise at the root if noise is on"""
     perspective: str = ""
     """perspective of answers: b, w, or empty for the side to move"""
     hides_course: bool = True
-    """the network's input has the analysed position without the moves before it, where its encoder allows that"""
+    """hide the moves before the analysed position from the network, if its encoder allows that"""
     pv_length: int = 15
-    """moves of a principal variation after its first"""
+    """maximum number of moves of a principal variation after the first"""
     warns: bool = True
     """send a warning for each unknown field"""
 
 
 def unknown(keys: Iterable[str]) -> list[str]:
-    """The keys that KataGo's search does not read, sorted."""
+    """Those of the keys that KataGo's search does not read, sorted."""
     known = NUMBERS.keys() | COUNTS.keys() | SWITCHES | WORDS | set(_FIXED)
     return sorted(set(keys) - known)
 
@@ -151,7 +151,7 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
 
 
 def _value(key: str, text: str) -> float | bool | str:
-    """The value of a key; errors as of :func:`override`."""
+    """Parse the value of a key; raises the errors of :func:`override`."""
     word = text.strip()
     if key in _FIXED:
         raise ValueError(f"Cannot change {key} after initialization")
@@ -185,7 +185,7 @@ def read_config(path: Path, within: tuple[Path, ...] = ()) -> dict[str, str]:
     """Keys and values of one of KataGo's config files.
 
     Args:
-        within: the files that include it.
+        within: the files that include this one, outermost first; one that includes itself is refused.
     Raises:
         ValueError: the file cannot be read, or a line is not ``key = value``; one line naming file and line.
     """

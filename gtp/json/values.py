@@ -25,16 +25,16 @@ PLAYER = 'Must be "b" or "w"'
 VERTEX_PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
 VERTICES = "Must be an array of GTP board vertices"
 NAMED_KOMI = {"new-zealand": 7.0}
-"""Komi of named rules, if it differs from the komi of their flags"""
+"""Rule set -> its default komi, if another than the rules' flags give"""
 KOMI_SUFFIX = re.compile(r"komi([^a-zA-Z\s]+)")
 """The komi in KataGo's short form of rules: ``koPOSITIONALscoreAREAtaxNONEsui1komi7.5``"""
 BRACKETED = re.compile(r"\(\s*+([0-9]{1,4}+)\s*+,\s*+([0-9]{1,4}+)\s*+\)")
-"""Column and row, counted from 0 at the top left"""
+"""A vertex as ``(column,row)``, counted from 0 at the top left"""
 LETTERED = re.compile(r"([A-HJ-Z])([0-9]{1,4})")
 
 
 class Scalar(NamedTuple):
-    """A field of one number: its type, its range, and KataGo's error for other values."""
+    """A field whose value is a number: type, range, and KataGo's error for other values."""
 
     kind: type[int] | type[float]
     low: float
@@ -66,7 +66,7 @@ class FieldError(ValueError):
 
 
 def parse_line(line: str) -> Any:
-    """The value of a line of JSON; a byte order mark before it is ignored, as by KataGo.
+    """Parse a line of JSON; a byte order mark at its beginning is ignored, as by KataGo.
 
     Raises:
         ValueError: the line is not JSON.
@@ -91,12 +91,16 @@ def to_text(value: Any) -> str:
 
 
 def to_line(value: dict[str, Any]) -> str:
-    """An object as one line: compact, its keys in alphabetical order. Numbers are finite."""
+    """An object as one line of compact JSON, its keys in alphabetical order.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
 
 
 def rounded(number: float) -> float:
-    """A number with the precision of answers; 0 for NaN and infinity."""
+    """A number rounded to ``SHOWN_DIGITS`` significant digits, as in answers; 0 for NaN and infinity."""
     return float(f"{number:.{SHOWN_DIGITS}g}") if math.isfinite(number) else 0.0
 
 
@@ -116,7 +120,11 @@ def scalar(values: dict[str, Any], field: str, default: float = 0) -> Any:
 
 
 def switch(values: dict[str, Any], field: str) -> bool:
-    """A boolean field; false if it is absent."""
+    """The value of a boolean field; False if the field is absent.
+
+    Raises:
+        FieldError: not a boolean.
+    """
     value = values.get(field, False)
     if not isinstance(value, bool):
         raise FieldError(field, "Must be a boolean")
@@ -124,7 +132,11 @@ def switch(values: dict[str, Any], field: str) -> bool:
 
 
 def integers(values: dict[str, Any], field: str, message: str) -> list[int]:
-    """An array of numbers; fractions are truncated, as KataGo does."""
+    """The integers of a field that is an array of numbers; fractions are truncated, as KataGo does.
+
+    Raises:
+        FieldError: with ``message``: not an array of finite numbers.
+    """
     value = values[field]
     if not isinstance(value, list) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in value):
         raise FieldError(field, message)
@@ -135,7 +147,11 @@ def integers(values: dict[str, Any], field: str, message: str) -> list[int]:
 
 
 def color(field: str, value: Any, refusal: str = PLAYER) -> int:
-    """BLACK or WHITE for ``b`` or ``w``."""
+    """BLACK or WHITE for ``b``, ``black``, ``w`` or ``white`` in upper or lower case.
+
+    Raises:
+        FieldError: with ``refusal``: another value.
+    """
     word = COLORS.get(value.lower()) if isinstance(value, str) else None
     if word is None:
         raise FieldError(field, refusal)
@@ -143,7 +159,11 @@ def color(field: str, value: Any, refusal: str = PLAYER) -> int:
 
 
 def moves(values: dict[str, Any], field: str, size: int, allow_pass: bool) -> list[tuple[int, int]]:
-    """The moves (color, point) of an array."""
+    """The moves (color, point) of a field that is an array of pairs.
+
+    Raises:
+        FieldError: not such an array, or a wrong color or vertex.
+    """
     pairs = values[field]
     if not isinstance(pairs, list):
         raise FieldError(field, VERTEX_PAIRS)
@@ -157,7 +177,11 @@ def moves(values: dict[str, Any], field: str, size: int, allow_pass: bool) -> li
 
 
 def vertices(values: dict[str, Any], field: str, size: int) -> list[int]:
-    """The points of an array, perhaps with a pass."""
+    """The points of a field that is an array of vertices, the pass included.
+
+    Raises:
+        FieldError: not such an array, or a wrong vertex.
+    """
     texts = values[field]
     if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
         raise FieldError(field, VERTICES)
@@ -165,7 +189,11 @@ def vertices(values: dict[str, Any], field: str, size: int) -> list[int]:
 
 
 def vertex(field: str, text: str, size: int, allow_pass: bool) -> int:
-    """The point of a vertex: ``D4`` in either case, column and row as ``(3,15)`` from the top left, or ``pass``."""
+    """The point of a vertex: ``D4`` in upper or lower case, ``(3,15)`` for column and row, or ``pass`` if allowed.
+
+    Raises:
+        FieldError: not a vertex of this board.
+    """
     word = text.strip().upper()
     if word in ("PASS", "PSS") and allow_pass:
         return PASS
@@ -205,7 +233,7 @@ def parse_rules(given: str | dict[str, Any]) -> tuple[Rules, float]:
 
 
 def default_komi(rules: Rules) -> float:
-    """KataGo's default komi of rules."""
+    """The default komi that KataGo gives to rules: 7 with a button, 6.5 by territory, else 7.5."""
     if rules.button:
         return 7.0
     return 6.5 if rules.scoring == SCORING_TERRITORY else 7.5
