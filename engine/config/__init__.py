@@ -24,7 +24,7 @@ REMOVED = {
 
 
 def removed(name: str) -> str:
-    """The message about an option of earlier versions; empty for other names."""
+    """The message about an option that was removed; empty for any other name."""
     key = name.replace("-", "_")
     return f"option {name} was removed: {REMOVED[key]}" if key in REMOVED else ""
 

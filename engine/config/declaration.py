@@ -26,7 +26,7 @@ CONDITIONS = {
 TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
 WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 SHOWN = 60
-"""Characters of a wrong value in a message"""
+"""Maximum number of characters of a wrong value in a message"""
 
 
 class Cores(NamedTuple):
@@ -37,14 +37,14 @@ class Cores(NamedTuple):
     spare: int = 0
     """cores left to other threads"""
     follows: str = ""
-    """an option whose value, if given, this one takes"""
+    """name of an option whose value, unless it is 0, is taken instead"""
 
     def __str__(self) -> str:
         text = f"{self.low} to {self.high} (cores - {self.spare})" if self.spare else "one a core"
         return f"{self.follows} where they are given, or {text}" if self.follows else text
 
     def number(self, options: Any) -> int:
-        """The number on this machine."""
+        """Number of threads here: the value of ``follows``, else the cores less ``spare``, within bounds."""
         given = getattr(options, self.follows) if self.follows else 0
         return given or max(self.low, min(self.high, core_count() - self.spare))
 
@@ -57,8 +57,8 @@ def option(
 
     Args:
         default: with ``automatic``, the default and all negative numbers mean the automatic value.
-        flag: the name on the command line, if it differs.
-        read: parses a text, where the type is not enough; raises ``ValueError``.
+        flag: the name on the command line, if it differs from the field's name.
+        read: parses a text, if the type does not say how; raises ``ValueError``.
         automatic: condition -> automatic value; the first true condition counts, ``otherwise`` is always true.
     """
     assert automatic.keys() <= CONDITIONS.keys(), automatic
@@ -67,10 +67,11 @@ def option(
 
 
 def resolve(options: Options, *conditions: str) -> Options:
-    """The options with their automatic values.
+    """Copy options, with automatic values in place of those that ask for them.
 
     Args:
-        conditions: the true conditions of :data:`CONDITIONS`; an option that has none of them stays automatic.
+        conditions: the conditions of :data:`CONDITIONS` that are true; an option without a value for any of them is not
+            replaced.
     """
     decided = {}
     for item in fields(options):  # type: ignore[arg-type]  # a TypeVar cannot be bound to "some dataclass"
@@ -84,7 +85,7 @@ def resolve(options: Options, *conditions: str) -> Options:
 
 
 def is_automatic(item: Field[Any], value: Any) -> bool:
-    """Whether a value means the automatic one."""
+    """Whether a value of an option asks for the automatic value."""
     default: Any = item.default
     if not item.metadata.get("automatic"):
         return False
@@ -97,7 +98,7 @@ def key_of(name: str) -> str:
 
 
 def find_option(name: str, *kinds: type) -> Field[Any] | None:
-    """The option of a name, with dashes or underscores, in options classes; None = unknown."""
+    """Find an option in options classes by its name, with dashes or underscores; None = unknown."""
     return next((item for kind in kinds for item in fields(kind) if item.name == name.replace("-", "_")), None)
 
 
@@ -129,7 +130,7 @@ def type_of(item: Field[Any]) -> Any:
 
 
 def checked(item: Field[Any], value: Any, name: str = "") -> Any:
-    """A value of the option's type and in its range; integers are valid for fractions.
+    """Return a value, once it has the option's type and range; an integer is valid for a float and becomes one.
 
     Args:
         name: the option's name in messages; empty = its own.
@@ -175,7 +176,7 @@ def shown(value: Any) -> str:
 
 
 def no_branch(name: str, value: object) -> ValueError:
-    """The error for a declared choice that the code does not implement."""
+    """Make the error for a value that an option declares as a choice, but the code does not implement."""
     return ValueError(f"{name} is {shown(value)}, which is declared but not implemented here")
 
 
@@ -210,17 +211,17 @@ def help_text(item: Field[Any]) -> str:
 
 
 def sections(kind: type) -> list[tuple[str, list[Field[Any]]]]:
-    """The options of a class, grouped under the headings of the classes that declare them, its own first."""
+    """Pairs of a heading and options: those that an options class declares itself, then those of each base class."""
     parents = [one for one in kind.__mro__ if issubclass(one, Checked) and one is not Checked]
     options = [item for item in fields(kind) if "help" in item.metadata]
     return [(one.heading, [item for item in options if item.name in one.__annotations__]) for one in parents]
 
 
 class Checked:
-    """Base of options classes: an object with a value out of range is refused."""
+    """Base of options classes; the constructor refuses values out of range."""
 
     heading: ClassVar[str] = "Options"
-    """heading of its options in help and in the settings file"""
+    """heading of the class's options in help and in the settings file"""
 
     def __post_init__(self) -> None:
         check(self)

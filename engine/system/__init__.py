@@ -10,7 +10,7 @@ EARLIER = {
     ("cache", "darwin"): "~/Library/Caches/keima",
     ("cache", "win32"): "$LOCALAPPDATA/keima/cache",
 }
-"""Folders of earlier versions, on platforms where platformdirs may choose other ones"""
+"""(kind, platform) -> folder of earlier versions, which is used on if it exists; platformdirs may choose another"""
 
 
 def user_folder(kind: str) -> Path:
@@ -31,10 +31,10 @@ def user_folder(kind: str) -> Path:
 
 
 MOST_CHARACTERS = 200
-"""Longest text of :func:`one_line`"""
+"""Maximum length of the text that :func:`one_line` returns"""
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of an error's message, of bounded length; its type if the message is empty."""
+    """The first line of an error's message, cut to ``MOST_CHARACTERS``; the name of its type if there is no message."""
     first, *_ = str(error).strip().splitlines() or [""]
     return " ".join(first.split())[:MOST_CHARACTERS] or type(error).__name__

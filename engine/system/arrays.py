@@ -24,7 +24,7 @@ FIELD = re.compile(r"(\w+)\[(.*)\]")
 
 
 class Field(NamedTuple):
-    """The declaration of a field."""
+    """The declaration of an array in a struct: dtype and shape."""
 
     dtype: str
     shape: tuple[str, ...]
@@ -33,7 +33,7 @@ class Field(NamedTuple):
 
 @cache
 def fields_of(struct: type) -> dict[str, "Field | type"]:
-    """The fields of a NamedTuple in order: declarations of arrays, types of nested structs."""
+    """Name -> field of a struct, in order: the declaration of an array, or the type of a nested struct."""
     found: dict[str, Field | type] = {}
     for name, hint in get_type_hints(struct, include_extras=True).items():
         match = FIELD.fullmatch(hint.__metadata__[0]) if hasattr(hint, "__metadata__") else None
@@ -42,11 +42,11 @@ def fields_of(struct: type) -> dict[str, "Field | type"]:
 
 
 def allocate(struct: type[Struct], rows: int | None = None, **given: Any) -> Struct:
-    """A struct of arrays of zeros.
+    """Make a struct of arrays, filled with zeros unless given.
 
     Args:
         rows: length of a further first axis of every array; None = no such axis.
-        given: lengths of named axes, and existing values of fields, by name.
+        given: by name: lengths of axes, and fields to take as they are.
     """
     constants, front = vars(sys.modules[struct.__module__]), () if rows is None else (rows,)
     made = []
@@ -62,13 +62,13 @@ def allocate(struct: type[Struct], rows: int | None = None, **given: Any) -> Str
 
 
 def _length(word: str, constants: dict[str, Any], given: dict[str, Any]) -> int:
-    """Value of a length's expression; most are plain names."""
+    """Evaluate the expression of an axis length, which mostly is a plain name."""
     found = given.get(word, constants.get(word))
     return int(eval(word, constants, given) if found is None else found)
 
 
 def row_of(arrays: Struct, row: int) -> Struct:
-    """Views of one row of every array, nested structs included; called by kernels."""
+    """A struct of views of one row of every array, nested structs included; kernels may call it."""
     return type(arrays)(*(row_of(array, row) if isinstance(array, tuple) else array[row] for array in arrays))
 
 
@@ -91,7 +91,7 @@ def numba_type(struct: type) -> types.Type:
 
 @overload(row_of, inline="always")
 def _row_of(arrays, row):
-    """Generate a function that names every field, since Numba cannot build a NamedTuple from a generator."""
+    """Numba's version of :func:`row_of`: the code names every field, as Numba makes no NamedTuple from a generator."""
     parts = (
         f"row_of(arrays.{name}, row)" if isinstance(part, types.BaseNamedTuple) else f"arrays.{name}[row]"
         for name, part in zip(arrays.fields, arrays.types, strict=True)
@@ -103,14 +103,14 @@ def _row_of(arrays, row):
 
 @kernel
 def copy_items(target, source, count):
-    """Copy the first ``count`` items of a one-dimensional array."""
+    """Copy the first ``count`` items of one one-dimensional array to the beginning of another."""
     for i in range(count):
         target[i] = source[i]
 
 
 @kernel
 def fill_items(target, value):
-    """Set every item of a one-dimensional array."""
+    """Set every item of a one-dimensional array to a value."""
     for i in range(len(target)):
         target[i] = value
 

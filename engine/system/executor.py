@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 Done = tuple[Sequence[int], bytes]
-"""Numbers of finished items, and their result"""
+"""Numbers of items that were finished together, and their common result"""
 Files = Mapping[str, Path]
-"""A job's files by name"""
+"""Name -> path of the files that a job needs"""
 
 
 class Worker(Protocol):
@@ -27,14 +27,14 @@ class Worker(Protocol):
     """number of threads that should call :meth:`do` concurrently"""
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """Do the items of some numbers, in any order; unfinished items are dropped when ``stopped`` is set."""
+        """Do the items of ``numbers``; yield results, in any order. Drop unfinished items once ``stopped`` is set."""
 
 
 class Job(Protocol):
-    """A picklable description of work."""
+    """A picklable description of work on numbered items."""
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> Worker:
-        """A worker in this process.
+        """Make a worker in this process.
 
         Args:
             stack: closes the worker's resources.
@@ -45,12 +45,12 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class Opened:
-    """A job with an existing worker, for this process alone. See :class:`Job`."""
+    """A job whose worker exists already, and which only this process can run. See :class:`Job`."""
 
     worker: Worker
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> Worker:
-        """The worker."""
+        """Return the existing worker."""
         return self.worker
 
 
@@ -65,7 +65,7 @@ class Executor(Protocol):
 
         Args:
             files: files that the job needs.
-            numbers: of the items; drawn as items are started, by one thread at a time.
+            numbers: numbers of the items; drawn when items are started, by one thread at a time.
             take: called with each result, one call at a time; after a worker's death a number may come twice.
             report: called every ``every_s`` seconds in the caller's thread.
         Raises:
@@ -74,7 +74,7 @@ class Executor(Protocol):
 
 
 class Execution(NamedTuple):
-    """An executor that runs a job in place of this process, with the job's files."""
+    """A job with its files, and the executor to run it with instead of this process."""
 
     executor: Executor
     job: Job
@@ -84,10 +84,10 @@ class Execution(NamedTuple):
 def work_in_threads(
     work: Callable[[], None], threads: int, stopped: threading.Event, report: Callable[[], None], every_s: float
 ) -> None:
-    """Call ``work`` in some threads and wait for them.
+    """Call ``work`` in several threads at the same time, and wait until all calls return.
 
     Args:
-        stopped: set if a thread or ``report`` raises, so that the others end.
+        stopped: set if a thread or ``report`` raises, so that the other threads end.
         report: called every ``every_s`` seconds in the caller's thread.
     Raises:
         Exception: the first one raised by a thread or by ``report``.
@@ -106,7 +106,7 @@ def work_in_threads(
 
 
 class SharedNumbers:
-    """A thread-safe iterator."""
+    """An iterator over numbers that several threads may share."""
 
     def __init__(self, numbers: Iterator[int]) -> None:
         self._numbers, self._lock = numbers, threading.Lock()
@@ -120,7 +120,7 @@ class SharedNumbers:
 
 
 class LocalExecutor:
-    """Threads of this process. See :class:`engine.system.executor.Executor`."""
+    """Runs jobs by threads of this process. See :class:`engine.system.executor.Executor`."""
 
     def work(
         self, job: Job, files: Files, numbers: Iterator[int], take: Callable[[Done], None], stopped: threading.Event,

@@ -23,7 +23,7 @@ MAX_RATIO, FREE_BYTES = 128, 16 << 20
 and labels compress to a third, but positions of one game, each with all moves before it, to a hundredth if games have
 700 moves."""
 XZ_MEMORY = 128 << 20
-"""Memory limit of the decompressor; the strongest preset of xz needs 65 MiB"""
+"""Memory limit of xz's decompressor, in bytes; the strongest preset needs 65 MiB"""
 CHUNK = 1 << 18
 Known = Mapping[str, tuple[str, tuple[int | None, ...]]]
 """Known arrays of a file: name -> dtype and shape, None being any length"""
@@ -31,7 +31,7 @@ Known = Mapping[str, tuple[str, tuple[int | None, ...]]]
 
 @contextmanager
 def alone_in(folder: Path, part: str = "") -> Iterator[None]:
-    """Lock a folder, created if missing, for this process, so that no other appends to the same files.
+    """Lock a folder, created if missing, for this process, so that no other process writes there.
 
     Args:
         part: name of a part of the folder that has its own lock.
@@ -97,8 +97,10 @@ def written_whole(path: Path, is_shared: bool = False) -> Iterator[Path]:
 
 
 def _new_permissions(path: Path) -> int:
-    """Permission bits of new files, read off a file that is created empty: reading the umask would change it for all
-    threads."""
+    """Permission bits of new files, taken from an empty file that is created at ``path``.
+
+    Reading the umask instead would change it for a moment, for all threads.
+    """
     path.unlink(missing_ok=True)
     path.touch()
     return path.stat().st_mode & 0o777
@@ -156,7 +158,7 @@ def read_arrays(path: Path, known: Known) -> dict[str, np.ndarray]:
 
 
 def _limit(packed: int) -> int:
-    """Most bytes that a file of some size may unpack to."""
+    """Maximum unpacked size, in bytes, of a file of ``packed`` bytes."""
     return max(FREE_BYTES, MAX_RATIO * packed)
 
 

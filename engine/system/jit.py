@@ -31,17 +31,17 @@ from engine.system import user_folder
 
 _numba: Any = numba
 _Dispatcher: Any = CPUDispatcher
-"""Any: Numba's type hints lack some of its options and methods of dispatchers"""
+"""Numba's class of dispatchers, as Any: its type hints lack some options and methods"""
 ENGINE_FOLDER = Path(__file__).resolve().parents[1]
 CACHE_VARIABLE = "KEIMA_CACHE"
 KERNEL = re.compile(rb"^@(?:inlined_)?kernel\b", re.MULTILINE)
 IMPORT, WORD = re.compile(rb"^\s*from (engine(?:\.\w+)*) import (\([^)]*\)|[^\n]+)", re.MULTILINE), re.compile(rb"\w+")
-"""Patterns for kernels and imports in sources; the engine imports by ``from``, never by ``import``"""
+"""Patterns for imports and imported names in sources; the engine imports its modules by ``from``, not by ``import``"""
 STALE_AFTER_S = 14 * 86400.0
 LOCKS, INDEX, DONE = "locks", "index", "done"
 """Folder of lock files, name of the lock of the cache's indices, and folder of :func:`stamp`"""
 RESULTS = "settled"
-"""Folder beside those of kernels, for results that are expensive to recompute; readers of a file there touch it"""
+"""Folder beside those of kernels, for results that are expensive to recompute; readers update a file's time"""
 
 
 def cache_root() -> Path:
@@ -113,7 +113,7 @@ def _prepare() -> Path | None:
 def _drop_torn(folder: Path) -> None:
     """Delete files that a crash of the machine left incomplete, on which Numba would fail at every start.
 
-    All are pickles, and a complete pickle ends with a full stop.
+    All these files are pickles, and a complete pickle ends with the byte ``.``.
     """
     torn = [path for path in folder.rglob("*.nb[ic]") if not _ends_as_pickle(path)]
     for path in torn:
@@ -132,7 +132,7 @@ def _ends_as_pickle(path: Path) -> bool:
 
 
 FOLDER = _prepare()
-"""The cache folder of these sources; None = no folder can be written"""
+"""Folder of the kernels of the present sources; None = no cache folder can be written"""
 
 
 def mark_warm() -> None:
@@ -173,7 +173,7 @@ def stamp_of(name: str) -> Path:
 
 
 def stamp(name: str) -> None:
-    """Mark the kernels of a use as compiled, if there is a cache folder."""
+    """Mark the kernels of use ``name`` of the engine as compiled, if there is a cache folder."""
     if FOLDER is not None:
         path = stamp_of(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,7 +181,7 @@ def stamp(name: str) -> None:
 
 
 def is_stamped(name: str) -> bool:
-    """Whether the kernels of a use are on disk."""
+    """Whether the kernels of use ``name`` of the engine are marked as compiled."""
     return FOLDER is not None and stamp_of(name).exists()
 
 
@@ -214,7 +214,7 @@ class _Cache(FunctionCache):
 
 
 class _BodyFiles(CompileResultCacheImpl):
-    """Gives the cache files of a body other names than those of its kernel."""
+    """Names the cache files of a body, unlike those of its kernel, with ``.body``."""
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
         return str(super().get_filename_base(f"{fullname}.body", abiflags))
@@ -225,7 +225,7 @@ class _BodyCache(_Cache):
 
 
 class _Shared(_Dispatcher):
-    """A dispatcher that one process compiles at a time; the others wait and load the result."""
+    """A dispatcher that one process compiles at a time; other processes wait and load the result."""
 
     def compile(self, sig: Any) -> Any:
         # Numba's lock before the file lock, always, or two threads could deadlock.
@@ -239,7 +239,7 @@ class _Body(_Shared):
     """The function that other kernels call: without the wrapper for Python objects it compiles in a third of the time.
 
     Numba compiles a function for each combination of argument types, so ``play`` with a point of an int16 array would
-    be compiled apart from ``play`` with a point of an int32 array. Here integers narrower than int64 are widened to it.
+    be compiled apart from ``play`` with a point of an int32 array. A body widens integers narrower than int64 to int64.
     Literal types stay: without them the encoding of AlphaGo Zero's planes took a third longer.
     """
 
@@ -265,12 +265,12 @@ NARROW = (types.int8, types.int16, types.int32, types.uint8)
 
 
 def _widened(of: types.Type) -> types.Type:
-    """Type of a body's argument."""
+    """The type with which a body takes an argument: int64 for narrower integers, else the argument's own."""
     return types.int64 if of in NARROW else of
 
 
 def _kernel(**more: bool) -> Callable[[Callable[..., Any]], _Kernel]:
-    """A decorator with the options of all kernels."""
+    """Make a decorator that compiles functions with the options of all kernels, and ``more``."""
 
     def decorate(function: Any) -> Any:
         if _numba.config.DISABLE_JIT:

@@ -28,11 +28,11 @@ from engine.system.executor import Done, Files, Job, Worker
 LOCAL = "local"
 """Ray's address for a cluster that is started on this machine and ends with this process"""
 NICENESS = "RAY_worker_niceness"
-"""Environment variable of Ray for its workers' niceness; with the default of 15 they would starve beside other work"""
+"""Environment variable of Ray for its workers' niceness; at the default of 15, other work would starve the workers"""
 HOST_PORT = re.compile(r"([\w.-]+):(\d{1,5})")
 KNOCK_S = 10.0
 PULSE, SILENT_S = "pulse", 20.0
-"""Name of the concurrency group for pulses, and the longest time for an answer: a new process takes seconds to start"""
+"""Ray's concurrency group for pulses, and the seconds allowed for an answer: a new process takes some to start"""
 
 
 class _Actor:
@@ -47,7 +47,7 @@ class _Actor:
         """Do a chunk of a job. The worker of another job is closed first, once it is idle.
 
         Args:
-            name: of the job.
+            name: name of the job.
             sent: a reference to the job and its files' contents, in a list so that Ray does not fetch it each time.
         """
         with self._changing:
@@ -93,10 +93,10 @@ class Place(NamedTuple):
 def places(machines: Sequence[Mapping[str, float]], actors: int = 0) -> tuple[int, Place]:
     """Number of actors and the resources of each: a GPU with its share of processors, or a processor without GPUs.
 
-    More actors share GPUs or processors.
+    If more actors are asked for, several share one GPU or processor.
 
     Args:
-        machines: resources of each by Ray's names: ``CPU``, ``GPU``.
+        machines: resources of each machine by Ray's names: ``CPU``, ``GPU``.
         actors: number of actors; 0 = one a GPU or processor.
     Raises:
         ValueError: the machines have no processors.
@@ -112,7 +112,7 @@ def places(machines: Sequence[Mapping[str, float]], actors: int = 0) -> tuple[in
 
 
 def _share(whole: int, each: int) -> float:
-    """A share of processors or GPUs in Ray's precision: whole ones, or ten-thousandths of one."""
+    """An actor's share of ``whole`` processors or GPUs among ``each`` actors: a whole number, else ten-thousandths."""
     return whole // each or whole * 10_000 // each / 10_000
 
 
@@ -135,15 +135,15 @@ class _Pulse:
 
 
 class OnRay:
-    """Actors of a Ray cluster. See :class:`engine.system.executor.Executor`; close it at the end."""
+    """Runs jobs by actors of a Ray cluster; close it at the end. See :class:`engine.system.executor.Executor`."""
 
     def __init__(self, address: str, actors: int = 0, chunk: int = 64, at_once: int = 2, waiting: int = 1) -> None:
         """Join a cluster and start actors.
 
         Args:
-            address: of the cluster, as printed by ``ray start``, or :data:`LOCAL`.
+            address: address of the cluster, as printed by ``ray start``, or :data:`LOCAL`.
             actors: number of actors; 0 = one for each GPU of the cluster, or for each processor.
-            chunk: most items of a chunk; fewer if there are not enough items for all actors.
+            chunk: maximum number of items in a chunk; chunks are smaller if there are not enough items for all actors.
             at_once: chunks that an actor does concurrently, so that it is busy while one of them ends.
             waiting: further chunks that are queued at an actor.
         Raises:
@@ -202,7 +202,7 @@ class OnRay:
 
 
 class _Dealt:
-    """The chunks of a job at the actors."""
+    """Deals the chunks of one job to the actors, and collects their results."""
 
     def __init__(self, actors: list[Any], name: str, sent: list[Any], numbers: Iterator[int], chunk: int) -> None:
         self._actors, self._name, self._sent, self._numbers, self._chunk = actors, name, sent, numbers, chunk
@@ -222,7 +222,7 @@ class _Dealt:
             self._idle.add(actor)
 
     def wait(self, seconds: float) -> Iterator[Done]:
-        """Wait at most some seconds for a finished chunk, and give its actor the next one; yields its results."""
+        """Wait at most ``seconds`` for finished chunks; yield their results, and give their actors the next chunks."""
         ready, _ = ray.wait(list(self._doing), timeout=seconds)
         for reference in ready:
             actor, chunk = self._doing.pop(reference)
@@ -242,7 +242,7 @@ class _Dealt:
         self._doing[self._actors[actor].do.remote(self._name, self._sent, self.left[chunk])] = actor, chunk
 
     def _repeat(self) -> None:
-        """Give chunks of silent actors, which may be dead without room for a restart, to idle ones."""
+        """Give chunks of silent actors, which may be dead without room for a restart, to idle actors."""
         silent = {actor for actor in {actor for actor, _ in self._doing.values()} if self._pulses[actor].is_silent()}
         if silent:
             at_work = {chunk for actor, chunk in self._doing.values() if actor not in silent}
@@ -263,7 +263,7 @@ def _knock(address: str) -> None:
 
 
 def _result(reference: Any) -> list[Done]:
-    """Results of a finished chunk.
+    """The results of a finished chunk, by its reference.
 
     Raises:
         Exception: raised by the job.

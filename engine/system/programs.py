@@ -16,7 +16,7 @@ PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
 GNUGO_FOLDERS = ("/usr/games", "/usr/local/games")
 """Folders in which packages install GNU Go, often not in the search path"""
 DIE_WITH_PARENT = 1
-"""Linux: PR_SET_PDEATHSIG of prctl(2)"""
+"""Number of Linux's PR_SET_PDEATHSIG for prctl(2)"""
 
 
 def keima(*words: object) -> list[str]:
@@ -25,7 +25,7 @@ def keima(*words: object) -> list[str]:
 
 
 def find_gnugo() -> str:
-    """Path of GNU Go; empty if it is not installed."""
+    """Find the path of GNU Go; empty if it is not installed."""
     return shutil.which("gnugo", path=os.pathsep.join((os.environ.get("PATH", os.defpath), *GNUGO_FOLDERS))) or ""
 
 

@@ -53,13 +53,13 @@ class NumberSet:
         return self._is_in[given]
 
     def add(self, numbers: np.ndarray | Sequence[int]) -> None:
-        """Add numbers, some of which may be in the set."""
+        """Add numbers; those in the set already change nothing."""
         new = np.unique(np.asarray(numbers, np.int64)[~self.has(numbers)])
         self._is_in[new] = True
         self._count += len(new)
 
     def missing(self, count: int) -> np.ndarray:
-        """int64: the numbers below ``count`` that are not in the set."""
+        """int64[K]: the numbers below ``count`` that are not in the set, in ascending order."""
         return np.flatnonzero(~self.has(np.arange(count)))
 
     def numbers(self) -> np.ndarray:
@@ -76,12 +76,12 @@ class Block(NamedTuple):
     """A record of finished items in a journal."""
 
     numbers: np.ndarray
-    """int64[K]: numbers of the items that it finishes"""
+    """int64[K]: numbers of the finished items"""
     body: bytes
 
 
 def read_blocks(path: Path) -> list[Block]:
-    """The blocks of a journal before the first that is damaged; another process may be writing it."""
+    """The blocks of a journal up to the first damaged one; another process may be writing the journal."""
     content, at, found = path.read_bytes() if path.exists() else b"", 0, []
     while at + HEADER.itemsize <= len(content):
         header = np.frombuffer(content, HEADER, 1, at)[0]
@@ -112,7 +112,7 @@ class RunFolder(Generic[Held]):
         """Open a folder, or create it.
 
         Args:
-            name: of manifest and shards.
+            name: beginning of the file names of manifest and shards.
             asked, begun: as for :func:`open_manifest`.
             read: parses the body of a block.
             part: suffix of all file names, if several processes share a folder.
@@ -143,7 +143,7 @@ class RunFolder(Generic[Held]):
         self._journal.close()
 
     def append(self, numbers: np.ndarray | Sequence[int], body: bytes) -> Held | None:
-        """Append a block of finished items; returns the parsed block, None if one of its items was finished before.
+        """Append a block of finished items; returns the parsed block, or None if any item was finished before.
 
         Raises:
             OSError: the disk is full.
@@ -166,7 +166,7 @@ class RunFolder(Generic[Held]):
         Args:
             write: writes the shard's file; called without the lock.
             facts: fields of the shard's entry in the manifest.
-            numbers: of the items in it; None = all finished items.
+            numbers: numbers of the items in the shard; None = all finished items.
             left: returns the blocks that stay in the journal; called after the shard is written.
         Raises:
             OSError: the disk is full.
@@ -189,7 +189,7 @@ class RunFolder(Generic[Held]):
             self._journal = path.open("ab")
 
     def save(self) -> None:
-        """Write the manifest. The lock is held, or no other thread runs."""
+        """Write the manifest. Threads: the caller holds ``lock``, or no other thread uses the folder."""
         write_manifest(self._path("json"), self.manifest)
 
 
@@ -220,7 +220,7 @@ def open_manifest(
     """Read the manifest of a run, or write a new one.
 
     Args:
-        path: of the file; its folder is created if it is missing.
+        path: path of the manifest; its folder is created if it is missing.
         asked: settings that must not change; JSON values, compared leaf by leaf.
         begun: initial values of further fields, which a run changes; None = there are no further fields.
         is_begun: whether any item is finished; if not, changed settings replace those in the file.
@@ -252,7 +252,7 @@ def open_manifest(
 
 
 def _leaves(items: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Leaves of nested dictionaries by dotted names, such as ``time.main_s``; those of ``options`` without prefix."""
+    """Yield the leaves of nested dictionaries by dotted names, such as ``time.main_s``; ``options.`` is left out."""
     for key, value in items:
         if isinstance(value, dict):
             yield from _leaves(value.items(), "" if key == "options" else f"{prefix}{key}.")
@@ -267,7 +267,7 @@ def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def read_lines(path: Path, read: Callable[[bytes], Line], what: str) -> list[Line]:
-    """Parse the lines of a file but for an incomplete last one; an empty list if the file does not exist.
+    """Parse the lines of a file except an incomplete last one; an empty list if the file does not exist.
 
     Args:
         read: parses a line; raises ValueError, TypeError, KeyError or RecursionError if it is damaged.
