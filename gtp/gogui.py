@@ -80,7 +80,7 @@ def live_graphics(host: Host, color: int) -> Iterator["Watcher | None"]:
 
 
 def _write(text: str) -> None:
-    """Write graphics to standard error, ignoring write errors: a closed one must not stop the search."""
+    """Write graphics to standard error, ignoring write errors: a closed standard error must not stop the search."""
     with suppress(OSError):
         print(text, end="", file=sys.stderr, flush=True)
 

@@ -23,7 +23,7 @@ from engine import __version__
 from gtp.protocol import CONTROL
 
 ERROR, OWN = "!", "-"
-"""Signs of lines of standard error and of the log's own lines; :data:`gtp.session.IN` and ``OUT`` are the others"""
+"""Marks of standard error and of the log's own lines; :data:`gtp.session.IN` and ``OUT`` mark input and output"""
 MAX_WAITING = 1 << 16
 """Maximum number of characters kept of an unfinished line of standard error; the last ones are kept"""
 

@@ -57,7 +57,7 @@ def samples(command: list[str], state: str, repeats: int) -> list[list[float]]:
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board size")
 @click.option("--device", default="cpu", help="device, as for keima gtp")
 def command(names: tuple[str, ...], weights: str, size: int, device: str, timing: Timing) -> Iterator[Figure]:
-    """Measure starts with a warm and a cold kernel cache: one JSON line a figure."""
+    """Measure the time from start to answers, with a warm and with a cold kernel cache: a JSON line each."""
     words = keima("gtp", "--visits", 1, "--weights", weights, "--size", size, "--device", device)
     for state in STATES:
         wanted = {f"{figure}/{state}" for figure in QUESTIONS} & set(names or FIGURES)

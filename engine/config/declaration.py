@@ -56,7 +56,7 @@ def option(
     """A dataclass field with range or choices, unit and help as metadata; an option of type tuple is repeatable.
 
     Args:
-        default: with ``automatic``, the default and all negative numbers mean the automatic value.
+        default: with ``automatic`` it means the automatic value, and if it is negative, so do all negative numbers.
         flag: the name on the command line, if it differs from the field's name.
         read: parses a text, if the type does not say how; raises ``ValueError``.
         automatic: condition -> automatic value; the first true condition counts, ``otherwise`` is always true.

@@ -1,4 +1,4 @@
-"""Notices on standard error, each printed once, and the text for board sizes; needs no torch."""
+"""Notices on standard error, each printed once, and ranges of board sizes in words; needs no torch."""
 
 import sys
 from functools import cache

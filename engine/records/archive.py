@@ -33,7 +33,8 @@ MAX_INNER_ARCHIVE_BYTES = 1 << 30
 """Maximum size of an archive inside another archive; the inner archive is held in memory"""
 MAX_RATIO = 64
 """Maximum ratio of an inner archive's size to that of the file on disk that contains it, if the inner archive is larger
-than ``MAX_FILE_BYTES``: a higher ratio is taken for an archive bomb. Games compress to a fifth, tar's padding more."""
+than ``MAX_FILE_BYTES``: a higher ratio is taken for an archive bomb. Games compress to a fifth of
+their size; the padding of tar files compresses further."""
 MAX_DEPTH = 3
 """Maximum depth of archives inside one another"""
 CORRUPT = (

@@ -27,7 +27,7 @@ MAX_MAIN_TIME = 10**6
 
 
 def to_games(rows: Sequence[dict[str, Any]]) -> Games:
-    """Join one or more results of :func:`row_of` to games, in order."""
+    """Join one or more results of :func:`row_of` into one :class:`Games`, in order."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     return Games(
         size=np.array(columns["size"], np.int64),

@@ -21,7 +21,7 @@ class Restriction:
     depth: int = 1
     """number of moves from the root for which the restriction holds, 1 or more; 1 = at the root alone"""
     is_exclusive: bool = False
-    """``points`` are the only ones allowed, instead of those forbidden"""
+    """whether ``points`` are the only ones allowed; otherwise they are the forbidden ones"""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ C0, C1, C2, C3, C4, C5 = map(
 
 @inlined_kernel
 def exponential(x):
-    """e ** x for a float32 x <= 0, to float32 precision; vectorised arithmetic with one result on all machines."""
+    """e ** x for a float32 x <= 0, to float32 precision; bit-identical on all machines, and vectorised."""
     y = max(x, LOWEST) * LOG2_E
     whole = np.floor(y)
     f = y - whole

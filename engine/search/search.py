@@ -145,10 +145,10 @@ class Search:
         self._workers = Workers(self._setup, self._shared, size)
 
     def set_position(self, position: Position) -> Position:
-        """Set the position that the next runs search.
+        """Set the position to be searched by the next runs.
 
-        The tree is kept if the position equals the old one, or follows from it by moves that the tree contains;
-        otherwise tree and random numbers are reset.
+        The tree is kept if the position equals the old one, or follows from it by moves that the tree contains,
+        unless the last run's move filter reached below the root; otherwise tree and random numbers are reset.
 
         Returns:
             Position: the copy that is searched, with the scoring rules of the network's training games; only read.

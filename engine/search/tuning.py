@@ -64,7 +64,7 @@ def check_memory(options: SearchOptions, network: Network | None, encoder: Encod
     if needed > most:
         raise ValueError(
             f"threads {options.threads} and batch {options.batch} need {needed:,} MiB for their batches, expected at "
-            f"most {most:,}: what memory allows the tree, and {FREE_MIB} in any case"
+            f"most {most:,} MiB: the option memory or {FREE_MIB} MiB, whichever is larger"
         )
 
 

@@ -430,8 +430,8 @@ def back_up_results(table, searches, player, work, policy, value, score, has_sco
 def draw_positions(drawn, slot, tree, position, draws, state):
     """Draw positions from the tree of a finished search: the root, and others in proportion to visits.
 
-    Repetitions of the root, ends of games, positions deeper than ``DEEPEST`` and those beyond ``MAX_MOVES`` moves are
-    dropped.
+    Draws that give the root again, the end of a game, a position deeper than ``DEEPEST`` or one after ``MAX_MOVES`` or
+    more moves are dropped and not replaced.
 
     Args:
         position: that of the root.

@@ -212,7 +212,7 @@ class Mixture:
 def batch_of(step: int, times: int) -> tuple[int, int]:
     """The number of a step's batch, and how many earlier steps had the same batch; each batch serves ``times`` steps.
 
-    Batches numbered below about ``SPAN`` serve fewer steps.
+    The first batches, numbered below about ``SPAN``, serve fewer steps: their other uses would fall before step 0.
     """
     cycle, age = divmod(step, times)
     return cycle + (times - 1 - age) * -(-SPAN // times), age

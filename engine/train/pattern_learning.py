@@ -104,7 +104,7 @@ def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
     Args:
         moves: uint16[M], policy indices, Black first; the first pass ends the game.
         seen, nakade: as in :class:`Counts`.
-        responses, diamonds: int64, overwritten after the entries in use.
+        responses, diamonds: int64, updated: new entries are written behind those in use.
         used: int64[2], updated: number of entries in use of responses and of diamonds.
     """
     board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[META_STRIDE]

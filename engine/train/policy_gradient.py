@@ -306,7 +306,7 @@ class PolicyLearner:
         """Write the current network to a file, ready to play.
 
         Args:
-            record: metadata of its training in the file; the step is added.
+            record: metadata of the network's training, stored in the file; the step is added.
         """
         save_network(path, self.model, self.spec, record | {"step": self.step})
 

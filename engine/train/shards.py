@@ -1,10 +1,10 @@
 """Data parallelism on the CPU: threads of this process compute the gradients of a batch's shards.
 
 Each of these threads uses a single thread of torch. Torch's own threads synchronise in every layer and spin while they
-wait: next to any other computation a step took ten times the CPU time. Our Winograd convolutions, which CPUs without
+wait: while anything else computed, a step took ten times the CPU time. Our Winograd convolutions, which CPUs without
 bfloat16 use in training (:mod:`engine.nets.compute.winograd_learning`), are single-threaded anyway. Losses are sums
 over a batch, so the sum of the shards' gradients is the batch's gradient; batch normalisation would use statistics of a
-shard, so a batch of a network that has it is a single shard.
+shard, so for networks with batch normalisation the whole batch is a single shard.
 """
 
 from collections.abc import Callable, Sequence

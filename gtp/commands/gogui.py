@@ -197,7 +197,7 @@ def keima_policy(host: Host, color: str = "") -> str:
 
 @COMMANDS.command("keima-rollout_policy")
 def keima_rollout_policy(host: Host, color: str = "") -> str:
-    """Colour the moves by their probability in a rollout, in percent."""
+    """Colour the moves by their probability in a rollout, and label them with it in percent."""
     from engine.insight.overlays import rollout_probabilities
 
     side = arguments.optional_color(host, color)
