@@ -92,7 +92,7 @@ from engine.system.jit import kernel
 
 @kernel
 def mark_areas(board, rules, suicide, scratch, owner):
-    """Write the owner of each point, for the area planes 18 and 19; nobody's under territory scoring.
+    """Write the owner of each point, for the area planes 18 and 19; no owners under territory scoring.
 
     Args:
         board: the caller's own; its data at empty points is overwritten.

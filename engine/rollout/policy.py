@@ -75,11 +75,11 @@ class Weights(NamedTuple):
     total: Annotated[np.ndarray, "int64[2]"]
     """sum of all weights, of Black and of White"""
     dirty: Annotated[np.ndarray, "int16[2 * L]"]
-    """points to update; the first ones are valid, as many as :func:`changed_points` returns"""
+    """points to update; the first N are valid, N returned by :func:`changed_points`"""
     stamp: Annotated[np.ndarray, "int32[L]"]
     """by point: number of the last update that listed the point in ``dirty``"""
     response: Annotated[np.ndarray, "int16[MOST_RESPONSES]"]
-    """points with factors, each once; the first ones are valid, as many as :func:`list_responses` returns"""
+    """points with factors, each once; the first N are valid, N returned by :func:`list_responses`"""
     factor: Annotated[np.ndarray, "int64[L]"]
     """by point: factor in units of 1/128, valid where ``response_stamp`` is ``clock[CLOCK_RESPONSES]``"""
     boosted: Annotated[np.ndarray, "int64[MOST_RESPONSES]"]

@@ -60,7 +60,7 @@ class Candidates(NamedTuple):
     """by ``LAST_...``, filled in by the caller: the last move and the one before (PASS = none), and the number of
     stones that the last move captured, which must be the last of ``board.empty``; 0 if they are not"""
     point: Annotated[np.ndarray, "int64[M]"]
-    """the moves, without the pass; the first ones are valid, as many as :func:`consider` returns"""
+    """the moves, without the pass; the first N are valid, N returned by :func:`consider`"""
     place: Annotated[np.ndarray, "int16[L]"]
     """by empty point: index of the move there, -1 = not sensible"""
     feature: Annotated[np.ndarray, "int32[M, MOST_FEATURES]"]

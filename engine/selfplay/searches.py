@@ -188,7 +188,7 @@ def _begin_search(table, searches, config, slot):
 
 @kernel
 def _is_decided(table, slot):
-    """Whether all of both sides' latest values, as many as for resignation, exceed ``DECIDED`` for the same side."""
+    """Whether both sides' last ``resign_count`` values all exceed ``DECIDED`` for the same side."""
     black, white = np.float32(1.0), np.float32(1.0)
     recent = table.recent[slot]
     for i in range(recent.shape[1]):

@@ -15,8 +15,6 @@ from engine.records.games import Games
 from engine.train.batches import BatchBuilder
 
 MAX_BATCH = 256
-KEPT = frozenset({"reply"})
-"""Targets that are taken from the game even if the teacher has all heads, since they do not contradict its value"""
 
 
 class Teacher:

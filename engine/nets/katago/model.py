@@ -154,7 +154,7 @@ class KataGoOutput(NamedTuple, Generic[A, V]):
     loss: V
     no_result: V
     lead: V
-    """[B]: lead in points, komi counted; a komi changed by so many points would make the game even"""
+    """[B]: lead in points, komi counted; the change of komi that would make the game even"""
     score: V
     """[B]: expected score in self-play, in points; a game without result counts 0"""
     score_square: V
