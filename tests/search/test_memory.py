@@ -42,7 +42,7 @@ def test_the_count_is_about_what_workers_allocate(encoder, threads, batch):
 def test_too_much_is_one_line_and_more_memory_allows_it():
     network, encoder = UniformNetwork("keima-1"), ENCODERS["keima-1"]
     options = resolved(SearchOptions(threads=64, batch=512), network)
-    with pytest.raises(ValueError, match=r"^threads 64 and batch 512 need [\d,]+ MiB .* at most 1,024: .*$"):
+    with pytest.raises(ValueError, match=r"^threads 64 and batch 512 need [\d,]+ MiB .* at most 1,024 MiB: .*$"):
         check_memory(options, network, encoder)
     check_memory(resolved(SearchOptions(threads=64, batch=512, memory=8192), network), network, encoder)
     # What the engine chooses by itself is allowed on the smallest memory.
