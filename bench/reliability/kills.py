@@ -26,6 +26,7 @@ from safetensors import safe_open
 
 from bench.reliability.campaign import Outcome, Part
 from bench.reliability.originals import game_shard, keima_network, made_games
+from engine.nets.files.checkpoint import arrays_of
 from engine.nets.files.read import read_network
 from engine.records.games import read_games
 from engine.records.labels import read_labels
@@ -65,8 +66,8 @@ def steps_kept(out: Path) -> int:
         return int(json.loads(file.metadata()["keima"])["step"])
 
 
-def _weights(out: Path, _: str) -> dict[str, torch.Tensor]:
-    return read_network(out / "network.safetensors")[0].state_dict()
+def _weights(out: Path, _: str) -> dict[str, np.ndarray]:
+    return arrays_of(read_network(out / "network.safetensors")[0])
 
 
 def _labelled(out: Path) -> int:

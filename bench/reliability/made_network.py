@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
-import torch
-from torch import Tensor
+import numpy as np
 
 from bench.match.gtp_client import ROOT, GtpClient
 from engine.features.encoder import KEIMA
 from engine.nets.fakes import HashNetwork
-from engine.nets.network import NetOutput
+from engine.nets.network import NetArrays
 from engine.play import ahead
 from weights import NetworkPath
 
@@ -43,7 +42,7 @@ class MadeNetwork(HashNetwork):
         self._seconds_each, self._fault, self._good, self._bad = seconds_each, fault, good, bad
         self._calls, self._lock = 0, threading.Lock()
 
-    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+    def evaluate(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
         """See :meth:`engine.nets.network.Network.evaluate`."""
         with self._lock:
             self._calls += 1
@@ -55,10 +54,10 @@ class MadeNetwork(HashNetwork):
         if self._fault == "error":
             raise RuntimeError("failed on purpose")
         if self._fault == "memory":
-            raise torch.OutOfMemoryError("out of memory, on purpose")
+            raise RuntimeError("out of memory, on purpose")
         if self._fault == "hang":
             time.sleep(HANG_S)
-        return output.each(lambda head: head * float("nan"))
+        return output.each(lambda head: head * np.float32("nan"))
 
 
 def command(network: dict[str, object], *options: str) -> list[str]:

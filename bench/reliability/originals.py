@@ -12,10 +12,10 @@ import torch
 from bench.match.folder import GameRecord
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS, KEIMA
-from engine.nets.architectures.registry import new_model, new_spec
+from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.leela_zero import save_leela
-from engine.nets.network import Model
+from engine.nets.model import Model, new_model
 from engine.records.final_owners import saved_final_owners
 from engine.records.games import COUNTED, Games, write_games
 from engine.records.labels import CHINESE_FLAGS, RECORDED, Labels, pack_policy, unpack_policy, write_labels

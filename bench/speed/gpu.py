@@ -24,10 +24,10 @@ from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
-from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
-from engine.nets.compute.runner import CudaRunner, PlainRunner, Runner
-from engine.nets.on_device import choose_device
+from engine.nets.compute.runner import PlainRunner, Runner
+from engine.nets.devices import torch_device
+from engine.nets.network import Network
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 from gtp.cli.arguments import Number
@@ -43,15 +43,17 @@ WARM_UP, WARM_UP_S = 3, 2.0
 
 
 def alone_figures(
-    name: str, network: TorchNetwork, share: float, size: int, batches: Sequence[int], timing: Timing
+    name: str, network: Network, share: float, size: int, batches: Sequence[int], timing: Timing
 ) -> Generator[Figure, None, float]:
     """Figures of a network without search; returns the best rate in evaluations/s.
 
     Args:
         share: operations of an evaluation divided by the matrix rate in operations/s.
     """
-    makers: dict[str, Callable[[TorchNetwork], Runner]] = {"plain": PlainRunner}
-    if network.device.type == "cuda":
+    makers: dict[str, Callable[[Network], Runner]] = {"plain": PlainRunner}
+    if network.device.startswith("cuda"):
+        from engine.nets.compute.cuda import CudaRunner
+
         makers = {
             "eager": lambda network: CudaRunner(network, False),
             "graphs": lambda network: CudaRunner(network, True),
@@ -71,7 +73,7 @@ def alone_figures(
 
 
 def search_figures(
-    name: str, network: TorchNetwork, alone: float, start: Position, options: SearchOptions, seconds: float
+    name: str, network: Network, alone: float, start: Position, options: SearchOptions, seconds: float
 ) -> Iterator[Figure]:
     """Figures of a search.
 
@@ -138,7 +140,7 @@ def matrix_rate(device: torch.device, side: int, products: int) -> float:
 @click.option("--search-seconds", default=15.0, type=Number(0.001, 600), help="time for each search")
 def command(device, names, batches, size, side, search_seconds, timing: Timing, **search: Any) -> Iterator[Figure]:
     """Measure networks on a GPU, without and with a search: one JSON line a figure."""
-    chosen = choose_device(device)
+    chosen = torch_device(device)
     click.echo("measuring matrix", err=True)
     rates = [matrix_rate(chosen, side, PRODUCTS) for _ in range(timing.repeats)]
     yield "matrix", [rate / 1e12 for rate in rates], "TFLOP/s"

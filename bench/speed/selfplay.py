@@ -22,7 +22,7 @@ from bench.speed.figures import Figure, Timing, bench, sample
 from bench.speed.subjects import evaluation_works, made_network, network_options, new_runners, sizes
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
-from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.network import Network
 from engine.selfplay.game_distribution import GameDistribution, Komi
 from engine.selfplay.games import GameBatch, Player, batches_for
 from engine.selfplay.plan import BulkOptions, setups_of
@@ -66,7 +66,7 @@ Play = Callable[[InferenceServer, int, int, Iterator[int], threading.Event], Ite
 
 
 def _figures(
-    name: str, network: TorchNetwork, size: int, batch: int, threads: int, timing: Timing
+    name: str, network: Network, size: int, batch: int, threads: int, timing: Timing
 ) -> Iterator[Figure]:  # fmt: skip
     """The figures of a network on one board size."""
     works = evaluation_works(network, new_runners(network, threads), size, batch)

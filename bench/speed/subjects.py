@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import click
 import numpy as np
-import torch
 
 from bench.speed.figures import Work
 from engine.config.declaration import core_count
@@ -18,11 +17,13 @@ from engine.go.position import META_TO_MOVE, Position, new_position, play_move
 from engine.go.random import seed_state
 from engine.inference.server import GPU_EVALUATORS
 from engine.inference.slots import Request
-from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
-from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.architectures.registry import ARCHITECTURES, make, new_spec
 from engine.nets.compute.runner import Runner, new_runner
+from engine.nets.devices import choose_devices
 from engine.nets.files.read import forward_flops, read_network
-from engine.nets.on_device import choose_device
+from engine.nets.layers import Drawn
+from engine.nets.network import Network
+from engine.nets.on_device import network_on
 from engine.play.factory import shipped_patterns
 from engine.rollout.policy import begin, clear_responses, draw, follow, list_responses, new_weights
 from engine.rollout.softmax import Candidates, new_candidates
@@ -85,7 +86,7 @@ def shape_of(name: str) -> tuple[str, dict[str, Any]]:
     return architecture, inputs | shape
 
 
-def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwork, int]:
+def made_network(name: str, device: str, bits: str = "auto") -> tuple[Network, int]:
     """One of ``CHOICES`` on a device, and the operations of an evaluation on 19x19, or the network's largest board.
 
     Args:
@@ -95,22 +96,18 @@ def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwo
     """
     if name in NETWORKS:
         # A fixed seed: with some random weights passes are likely, and searches reach many finished games.
-        torch.manual_seed(SEED)
-        model = new_model(*shape_of(name))
-        spec = new_spec(model, name)
+        plain = make(*shape_of(name), Drawn(SEED))
+        spec = new_spec(plain, name)
     else:
         path = find_network(name)
         if isinstance(path, tuple):
             raise ValueError(f"{name}: expected a single network")
-        model, spec, _ = read_network(path)
-    # One torch thread for each evaluator, as in play.
-    network = TorchNetwork(model, spec, choose_device(device, threads=1), BITS[bits])
-    return network, forward_flops(model, min(19, spec.max_size))
+        plain, spec, _ = read_network(path)
+    network = network_on(plain, spec, choose_devices(device)[0], BITS[bits])
+    return network, forward_flops(plain, min(19, spec.max_size))
 
 
-def new_runners(
-    network: TorchNetwork, threads: int = 0, new: Callable[[TorchNetwork], Runner] = new_runner
-) -> list[Runner]:
+def new_runners(network: Network, threads: int = 0, new: Callable[[Network], Runner] = new_runner) -> list[Runner]:
     """One runner for each evaluator thread that the server would start.
 
     Args:
@@ -120,15 +117,15 @@ def new_runners(
     return [new(network) for _ in range(GPU_EVALUATORS if network.batches_requests else threads or core_count())]
 
 
-def evaluation_works(network: TorchNetwork, runners: Sequence[Runner], size: int, batch: int) -> list[Work]:
+def evaluation_works(network: Network, runners: Sequence[Runner], size: int, batch: int) -> list[Work]:
     """Works that evaluate a random batch again and again, one work for each runner; an item is a batch."""
     rng, encoder = np.random.default_rng(SEED), ENCODERS[network.spec.encoder]
 
     def work_of(runner: Runner) -> Work:
-        slots = Request(size, batch, encoder.planes, encoder.globals, network.device.type == "cuda")
+        slots = Request(size, batch, encoder.planes, encoder.globals, network.device.startswith("cuda"))
         slots.planes[:] = rng.random(slots.planes.shape) < DENSITY
         slots.globals[:] = rng.random(slots.globals.shape)
-        inputs = [slots.tensors["planes"]], [slots.tensors["globals"]]
+        inputs = [slots.planes], [slots.globals]
 
         def work(count: int) -> int:
             for _ in range(count):

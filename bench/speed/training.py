@@ -18,8 +18,9 @@ from bench.speed.subjects import NETWORKS, middle_games, shape_of
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS
 from engine.go.position import META_N_MOVES
-from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
-from engine.nets.on_device import choose_device
+from engine.nets.architectures.registry import ARCHITECTURES, new_spec
+from engine.nets.devices import torch_device
+from engine.nets.model import new_model
 from engine.records.games import Games, offsets_of, policy_indices
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Material, Mixture
@@ -87,7 +88,7 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
 @click.option("--threads", default=0, type=click.IntRange(0, 256), help="CPU threads of torch; 0 = torch's default")
 def command(names, batches, device: str, threads: int, timing: Timing) -> Iterator[Figure]:
     """Measure data preparation and training steps: one JSON line a figure."""
-    chosen, games, prepared = choose_device(device, threads), made_games(), {}
+    chosen, games, prepared = torch_device(device, threads), made_games(), {}
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             encoder = ARCHITECTURES[NETWORKS[name][0]].encoder

@@ -127,7 +127,7 @@ class MeasuredNetwork:
         if spec.encoder not in ENCODERS:
             raise ValueError(f"network {spec.name}: unknown encoder {spec.encoder!r}, expected {', '.join(ENCODERS)}")
         self.encoder, self._games, self._symmetries, self._new_bar = ENCODERS[spec.encoder], games, symmetries, new_bar
-        self._batch = BATCH["cpu" if network.device.type == "cpu" else "cuda"]
+        self._batch = BATCH["cpu" if network.device == "cpu" else "cuda"]
         self.server = InferenceServer(network, max_batch=self._batch)
 
     def metrics_at(self, rows: np.ndarray, plies: np.ndarray, title: str) -> list[PositionMetrics]:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from engine.inference.slots import Request
 from engine.nets.compute.runner import Runner, is_out_of_memory, release_memory
-from engine.nets.network import NetOutput, Network
+from engine.nets.network import NetArrays, Network
 
 OLD_WEIGHT = 0.8
 """Weight of the old mean in the running means of :class:`Pace`; a new measurement has the rest"""
@@ -128,7 +130,7 @@ def evaluate_requests(runner: Runner, requests: Sequence[Request], limit: int, i
     while waiting:
         batch = waiting.pop(0)
         inputs = (
-            [rows.request.tensors[name][rows.start : rows.stop] for rows in batch] for name in ("planes", "globals")
+            [rows.request.arrays[name][rows.start : rows.stop] for rows in batch] for name in ("planes", "globals")
         )
         count = sum(rows.stop - rows.start for rows in batch)
         try:
@@ -138,7 +140,7 @@ def evaluate_requests(runner: Runner, requests: Sequence[Request], limit: int, i
                 raise
             output = None
         if output is None:
-            # Not in the except block: there the traceback keeps the failed call's tensors alive.
+            # Not in the except block: there the traceback keeps the failed call's memory alive.
             release_memory()
             limit = count // 2
             waiting[:0] = split(batch, limit)
@@ -149,8 +151,8 @@ def evaluate_requests(runner: Runner, requests: Sequence[Request], limit: int, i
     return limit
 
 
-def copy_outputs(output: NetOutput, batch: Sequence[Rows]) -> None:
-    """Copy a batch's outputs, which are on the CPU, into the slots of its requests.
+def copy_outputs(output: NetArrays, batch: Sequence[Rows]) -> None:
+    """Copy a batch's outputs into the slots of its requests.
 
     Raises:
         NotFinite: an output is NaN or infinite.
@@ -159,8 +161,10 @@ def copy_outputs(output: NetOutput, batch: Sequence[Rows]) -> None:
         start = 0
         for request, begin, end in batch:
             if head is not None:
-                request.tensors[name][begin:end].copy_(head[start : start + end - begin])
+                request.arrays[name][begin:end] = head[start : start + end - begin]
             start += end - begin
             # A sum is finite only if all terms are; one pass without a temporary array.
-            if head is not None and not abs(float(request.tensors[name][begin:end].sum())) < float("inf"):
+            with np.errstate(all="ignore"):
+                is_finite = head is None or np.isfinite(request.arrays[name][begin:end].sum())
+            if not is_finite:
                 raise NotFinite(f"its outputs ({name}) are NaN or infinite")

@@ -1,6 +1,6 @@
 """The inference server: threads that evaluate queued requests, of one search or many.
 
-On the CPU there is one evaluator thread for each core, with a batch of its own and a single torch thread. Splitting
+On the CPU there is one evaluator thread for each core, with a batch of its own and a single thread. Splitting
 one batch over torch's OpenMP threads is no faster, and those threads spin: next to other busy threads they were
 measured up to 130 times slower. A GPU has two evaluators, so that its next batch is ready before the last one ends;
 they merge waiting requests of all callers, and share one queue with the evaluators of other GPUs.
@@ -26,7 +26,6 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
-import torch
 
 from engine.config.declaration import core_count
 from engine.inference.cache import OwnershipCaches, new_cache, wipe
@@ -116,7 +115,7 @@ class InferenceServer:
 
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
         """Allocate a request, in page-locked memory if a device is a CUDA GPU; arguments as for :class:`Request`."""
-        pinned = any(device.network.device.type == "cuda" for device in self._devices)
+        pinned = any(device.network.device.startswith("cuda") for device in self._devices)
         return Request(size, capacity, planes, globals_, pinned)
 
     def submit(self, request: Request) -> None:
@@ -311,8 +310,6 @@ class InferenceServer:
 
     def _run_evaluator(self, device: Device, index: int) -> None:
         """Body of an evaluator's thread, until the server is closed or the device retired."""
-        if not device.network.batches_requests:
-            torch.set_num_threads(1)
         served = runner = None
         while (requests := self._next(device, index)) is not None:
             network, error = device.network, None
@@ -467,7 +464,7 @@ class InferenceServer:
                     return
             with self._lock:
                 device.is_retired = True
-                others = [str(one.network.device) for one in self._devices if not one.is_retired]
+                others = [one.network.device for one in self._devices if not one.is_retired]
                 if others:
                     self._devices = [one for one in self._devices if not one.is_retired]
                 self._lock.notify_all()
@@ -475,7 +472,7 @@ class InferenceServer:
                 say_once(f"{name} failed ({reason}): continuing with {' and '.join(others)}")
                 return
             try:
-                self._start(reload(torch.device("cpu")))
+                self._start(reload("cpu"))
                 say_once(f"{name} failed ({reason}): continuing with the CPU")
             except Exception as caught:
                 self._end(RuntimeError(f"{name} failed ({reason}), and the CPU cannot continue ({one_line(caught)})"))

@@ -20,9 +20,10 @@ evaluator has finished. Until then the request must not be reused, since the eva
 
 import enum
 import threading
+from functools import partial
+from typing import Any
 
 import numpy as np
-import torch
 
 from engine.nets.network import HEADS
 
@@ -38,7 +39,7 @@ class State(enum.Enum):
 
 
 class Request:
-    """S slots for boards of N x N with C planes and G globals; ``tensors`` holds torch tensors of the same memory."""
+    """S slots for boards of N x N with C planes and G globals; ``arrays`` holds the arrays by name."""
 
     planes: np.ndarray
     """float32[S, C, N, N], written by the caller"""
@@ -64,8 +65,9 @@ class Request:
         """
         shapes = {"planes": (planes, size, size), "globals": (globals_,)}
         shapes |= {name: head.shape(size) for name, head in HEADS.items()}
-        self.tensors = {name: torch.zeros((capacity, *shape), pin_memory=pinned) for name, shape in shapes.items()}
-        vars(self).update({name: tensor.numpy() for name, tensor in self.tensors.items()})
+        new = _pinned if pinned else partial(np.zeros, dtype=np.float32)
+        self.arrays: dict[str, np.ndarray] = {name: new((capacity, *shape)) for name, shape in shapes.items()}
+        vars(self).update(self.arrays)
         self.size = size
         self.count = 0
         self.alone = False
@@ -83,3 +85,10 @@ class Request:
         """
         self.error, self.state = error, State.DONE
         self.done.set()
+
+
+def _pinned(shape: tuple[int, ...]) -> Any:
+    """Page-locked zeros, float32."""
+    import torch
+
+    return torch.zeros(shape, pin_memory=True).numpy()

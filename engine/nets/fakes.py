@@ -5,10 +5,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from engine.nets.network import HEADS, NetOutput, NetworkSpec
+from engine.nets.network import HEADS, NetArrays, NetworkSpec
 
 MASK_BITS = 20
 
@@ -18,13 +17,13 @@ class UniformNetwork:
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25):
         self.spec = NetworkSpec("uniform", encoder, min_size, max_size, tuple(HEADS))
-        self.device, self.batches_requests = torch.device("cpu"), False
+        self.device, self.batches_requests = "cpu", False
 
-    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+    def evaluate(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
         """See :meth:`engine.nets.network.Network.evaluate`."""
         count, size = planes.shape[0], planes.shape[2]
-        value = torch.zeros(count)
-        return NetOutput(torch.zeros(count, size * size + 1), value, value, torch.zeros(count, size, size))
+        shapes = (size * size + 1,), (), (), (size, size)
+        return NetArrays(*(np.zeros((count, *shape), np.float32) for shape in shapes))
 
 
 class SerialNetwork(UniformNetwork):
@@ -55,11 +54,11 @@ class SerialNetwork(UniformNetwork):
         self._free_at = 0.0
         self._lock = threading.Lock()
 
-    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+    def evaluate(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
         """See :meth:`engine.nets.network.Network.evaluate`. Threads: any number; they queue up."""
         output = super().evaluate(planes, globals_)
-        words = planes[:, 0].reshape(len(planes), -1).to(torch.int64)
-        digest = _mix((words * (_mix(torch.arange(words.shape[1])) | 1)).sum(dim=1))
+        words = planes[:, 0].reshape(len(planes), -1).astype(np.int64)
+        digest = _mix((words * (_mix(np.arange(words.shape[1])) | 1)).sum(axis=1))
         output = output._replace(value=_unit(digest))
         with self._lock:
             start = max(self._clock(), self._free_at)
@@ -84,31 +83,32 @@ class HashNetwork(UniformNetwork):
         self.spec = replace(self.spec, name="hash")
         self._seed = seed
 
-    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+    def evaluate(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
         """See :meth:`engine.nets.network.Network.evaluate`."""
         count, size = planes.shape[0], planes.shape[2]
-        inputs = torch.cat([planes.reshape(count, -1), globals_], dim=1)
-        words = (inputs * 1024.0).to(torch.int64)
-        places = _mix(torch.arange(words.shape[1]) + self._seed)
-        digest = _mix((words * (places | 1)).sum(dim=1) + self._seed)
+        inputs = np.concatenate([planes.reshape(count, -1), globals_], axis=1)
+        words = (inputs * np.float32(1024.0)).astype(np.int64)
+        places = _mix(np.arange(words.shape[1]) + self._seed)
+        digest = _mix((words * (places | 1)).sum(axis=1) + self._seed)
         outputs = 2 * size * size + 3
-        units = _unit(_mix(digest[:, None] + torch.arange(outputs)))
+        units = _unit(_mix(digest[:, None] + np.arange(outputs)))
         points = size * size
-        return NetOutput(
-            policy=3.0 * units[:, : points + 1],
-            value=0.9 * units[:, points + 1],
-            score=10.0 * units[:, points + 2],
+        return NetArrays(
+            policy=np.float32(3.0) * units[:, : points + 1],
+            value=np.float32(0.9) * units[:, points + 1],
+            score=np.float32(10.0) * units[:, points + 2],
             ownership=units[:, points + 3 :].reshape(count, size, size),
         )
 
 
-def _mix(words: Tensor) -> Tensor:
+def _mix(words: np.ndarray) -> np.ndarray:
     """Scramble int64 words (xor-shift and multiply, wrapping around)."""
-    words = (words ^ ((words >> 29) & 0x7FFFFFFFF)) * -0x40A7B892E31B1A47
-    words = (words ^ ((words >> 32) & 0xFFFFFFFF)) * -0x6B2FB644ECCEEE15
+    with np.errstate(over="ignore"):
+        words = (words ^ ((words >> 29) & 0x7FFFFFFFF)) * np.int64(-0x40A7B892E31B1A47)
+        words = (words ^ ((words >> 32) & 0xFFFFFFFF)) * np.int64(-0x6B2FB644ECCEEE15)
     return words ^ ((words >> 32) & 0xFFFFFFFF)
 
 
-def _unit(words: Tensor) -> Tensor:
+def _unit(words: np.ndarray) -> np.ndarray:
     """float32 from -1 to 1 from the low bits of words."""
-    return (words & ((1 << MASK_BITS) - 1)).to(torch.float32) / (1 << (MASK_BITS - 1)) - 1.0
+    return (words & ((1 << MASK_BITS) - 1)).astype(np.float32) / np.float32(1 << (MASK_BITS - 1)) - np.float32(1.0)

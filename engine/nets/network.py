@@ -4,21 +4,20 @@ Networks convert what differs between formats (a missing pass logit, values for 
 callers see the same heads. :data:`HEADS` describes all heads; a missing head is None.
 """
 
-import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from engine.config.declaration import check, option
-from engine.nets.compute.program import Program, Unwritable
+from engine.nets.forward import Forward, library_of
+from engine.nets.layers import Part
 from engine.nets.notices import said_sizes
 
 T = TypeVar("T")
+U = TypeVar("U")
 PASS_GAP = 10.0
 """How far below the lowest point's logit the pass logit is set for a network without a pass output: the pass is the
 last choice, played if no other move is legal or a search finds all others worse."""
@@ -38,42 +37,46 @@ class Heads(NamedTuple, Generic[T]):
     ownership: T | None = None
     """float32[B, N, N]: 1 = certainly the side to move's, -1 = certainly the opponent's"""
 
-    def each(self, change: Callable[[T], T]) -> "Heads[T]":
+    def each(self, change: Callable[[T], U]) -> "Heads[U]":
         """The heads after a function is applied to each that is not None."""
         return Heads(*(None if head is None else change(head) for head in self))
 
 
-NetOutput = Heads[Tensor]
 NetArrays = Heads[np.ndarray]
 
 
 class RawHeads(NamedTuple):
-    """The output of :meth:`Model.forward`, before activations; None = no such head.
+    """A network's outputs before activations, arrays or tensors; None = no such head.
 
     The first four are those of :class:`Heads`, from the view of the side to move, in the dtype of the forward pass.
     """
 
-    policy: Tensor | None = None
+    policy: Any = None
     """logits [B, N*N+1], pass last; [B, N*N] from an architecture without a pass output"""
-    value: Tensor | None = None
+    value: Any = None
     """[B]: its tanh is the value"""
-    score: Tensor | None = None
+    score: Any = None
     """[B], in points"""
-    ownership: Tensor | None = None
+    ownership: Any = None
     """[B, N, N]: its tanh is the ownership"""
-    reply: Tensor | None = None
+    reply: Any = None
     """logits [B, N*N+1] of the opponent's next move, pass last; only in training mode"""
 
 
-def with_pass(policy: Tensor) -> Tensor:
+def with_pass(policy: Any) -> Any:
     """Policy logits [B, N*N+1]; a missing pass logit ([B, N*N]) is added ``PASS_GAP`` below the lowest."""
     if math.isqrt(policy.shape[1]) ** 2 < policy.shape[1]:
         return policy
-    return torch.cat([policy, policy.amin(dim=1, keepdim=True) - PASS_GAP], dim=1)
+    library = library_of(policy)
+    return library.concat([policy, library.amin(policy, axis=1, keepdims=True) - PASS_GAP], axis=1)
 
 
-def _as_it_is(head: Tensor) -> Tensor:
+def _as_it_is(head: Any) -> Any:
     return head
+
+
+def _tanh(head: Any) -> Any:
+    return library_of(head).tanh(head)
 
 
 class Head(NamedTuple):
@@ -81,11 +84,11 @@ class Head(NamedTuple):
 
     shape: Callable[[int], tuple[int, ...]]
     """shape of one position's output on a board of N x N"""
-    activate: Callable[[Tensor], Tensor]
-    """converts the raw head to the network's output"""
+    activate: Callable[[Any], Any]
+    """converts the raw head, array or tensor, to the network's output"""
     unit: str
     """name of the unit in which differences are reported"""
-    in_unit: Callable[[Tensor], Tensor]
+    in_unit: Callable[[np.ndarray], np.ndarray]
     """converts the network's output to ``unit``"""
     limit_32: float
     """largest accepted difference in float32, which GPUs may multiply with 11 significant bits"""
@@ -96,18 +99,57 @@ class Head(NamedTuple):
 
 
 HEADS = {
-    "policy": Head(lambda n: (n * n + 1,), with_pass, "policy", lambda logits: logits.softmax(1), 0.002, 0.05, True),
-    "value": Head(lambda n: (), Tensor.tanh, "win rate", lambda value: (1 + value) / 2, 0.002, 0.02, True),
+    "policy": Head(lambda n: (n * n + 1,), with_pass, "policy", lambda logits: softmax(logits), 0.002, 0.05, True),
+    "value": Head(lambda n: (), _tanh, "win rate", lambda value: (1 + value) / 2, 0.002, 0.02, True),
     "score": Head(lambda n: (), _as_it_is, "score", _as_it_is, 0.05, 1.0),
-    "ownership": Head(lambda n: (n, n), Tensor.tanh, "ownership", _as_it_is, 0.01, 0.1),
+    "ownership": Head(lambda n: (n, n), _tanh, "ownership", _as_it_is, 0.01, 0.1),
 }
 """Descriptions of the fields of :class:`Heads`, in their order"""
 
 
-def activated(raw: RawHeads) -> NetOutput:
-    """A network's outputs from a model's raw heads."""
+def activated(raw: RawHeads) -> Heads[Any]:
+    """A network's outputs, float32, from its raw heads."""
     heads = zip(HEADS.values(), raw, strict=False)  # Without the reply, which only training uses.
-    return NetOutput(*(None if found is None else head.activate(found.float()) for head, found in heads))
+    return Heads(*(None if found is None else head.activate(_as_float32(found)) for head, found in heads))
+
+
+def _as_float32(head: Any) -> Any:
+    return head.astype(np.float32, copy=False) if isinstance(head, np.ndarray) else head.float()
+
+
+def in_units(output: NetArrays) -> dict[str, np.ndarray]:
+    """The heads that are not None, in the units of :data:`HEADS`, by unit.
+
+    Returns:
+        dict: ``policy`` [B, N*N+1], probabilities; ``win rate`` [B], 0 to 1; ``score`` [B], points; ``ownership``
+        [B, N, N], -1 to 1; all from the view of the side to move.
+    """
+    found = output._asdict().items()
+    return {HEADS[name].unit: HEADS[name].in_unit(values) for name, values in found if values is not None}
+
+
+def differences(exact: NetArrays, rough: NetArrays) -> dict[str, float]:
+    """Largest difference of each head, in the units of :func:`in_units`; NaN counts as infinite.
+
+    Args:
+        exact, rough: outputs with the same heads for the same positions.
+    """
+    other, found = in_units(rough), {}
+    for unit, one in in_units(exact).items():
+        largest = float(np.abs(one - other[unit]).max())
+        found[unit] = math.inf if math.isnan(largest) else largest
+    return found
+
+
+def excess(exact: NetArrays, rough: NetArrays) -> str:
+    """Text for differences that are too large for play; empty if the outputs are finite and close enough."""
+    found = differences(exact, rough)
+    if lost := [unit for unit, difference in found.items() if not math.isfinite(difference)]:
+        return f"outputs are NaN or infinite ({', '.join(lost)})"
+    deciding = {head.unit: head.limit_16 for head in HEADS.values() if head.decides and head.unit in found}
+    if all(found[unit] <= limit for unit, limit in deciding.items()):
+        return ""
+    return " and ".join(f"{unit} moves by {found[unit]:.3f}" for unit in deciding)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -165,82 +207,32 @@ class Shape:
         return cls(**values)
 
 
-def draw_normal(weight: Tensor, nonlinearity: Literal["relu", "linear"] = "relu") -> None:
-    """Initialise a layer's weight so that activations keep their variance (He et al., 2015).
+class PlainNetwork(Part):
+    """Base of all architectures: a network's layers as arrays, and the description of its forward pass.
 
-    A weight on the device ``meta`` is skipped: torch would import its compiler, which takes a second at every start.
-
-    Args:
-        nonlinearity: the layer's activation, by its name in ``torch.nn.init``.
+    A torch module made of it (:class:`engine.nets.model.Model`) has the same methods and attributes.
     """
-    if not weight.is_meta:
-        nn.init.kaiming_normal_(weight, nonlinearity=nonlinearity)
 
-
-class Model(nn.Module):
-    """Base of all architectures. Files store models, training changes them, and a :class:`Network` evaluates them."""
-
+    shape: Shape
     prefers_float16 = False
     """whether CUDA uses float16, since bfloat16's 8 significant bits are too coarse; activations must fit float16"""
 
-    def __init__(self, shape: Shape):
-        super().__init__()
-        self.shape = shape
+    def describe(self, forward: Forward) -> None:
+        """Describe all layers with weights, from ``forward.planes`` and ``forward.globals`` to named outputs."""
+        raise NotImplementedError
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """The heads for planes[B, C, N, N] and globals_[B, G], both in the dtype of the weights."""
-        return self.heads_of(self.outputs(planes, globals_), planes, globals_)
-
-    def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
-        """What the program (:meth:`write_program`) outputs, computed by torch; in training mode perhaps more.
-
-        An architecture with its own :meth:`forward` needs neither this nor :meth:`heads_of`.
+    def heads_of(self, outputs: Mapping[str, Any], planes: Any, globals_: Any) -> RawHeads:
+        """The heads from the outputs of :meth:`describe`.
 
         Args:
-            planes, globals_: as for :meth:`forward`.
+            outputs: by name: [B, C, N, N] of points, [B, C] of the whole board; arrays or tensors.
+            planes, globals_: the network's inputs, [B, C, N, N] and [B, G].
         """
         raise NotImplementedError
 
-    def write_program(self, program: Program) -> None:
-        """Write the layers before :meth:`heads_of` to a program; the model's batch normalisation has been folded.
-
-        Inputs are ``program.planes`` and ``program.globals``; the model chooses the names of its outputs.
-
-        Raises:
-            Unwritable: the model has layers that programs do not support.
-        """
-        raise Unwritable(type(self).__name__)
-
-    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """The heads from the results of :meth:`outputs` or of the program.
-
-        Args:
-            outputs: by name: float32[B, C, N, N] of points, [B, C] of the whole board.
-            planes, globals_: as for :meth:`forward`.
-        """
-        raise NotImplementedError
-
-    def globals_of_program(self, globals_: Tensor, size: int) -> Tensor:
-        """The program's global values [B, G] for boards of ``size`` x ``size``; by default the model's own."""
+    def globals_at(self, size: int, globals_: Any) -> Any:
+        """The global values that :meth:`describe` takes on boards of ``size`` x ``size``; by default the network's."""
         return globals_
-
-
-def replaced(
-    model: nn.Module, replace: Callable[[nn.Module], nn.Module | None], shares_values: bool = False
-) -> nn.Module:
-    """A copy of a model with some of its layers replaced.
-
-    Args:
-        replace: returns a layer's replacement; None = the layer stays.
-        shares_values: the copy shares parameters and buffers with the model.
-    """
-    values = [*model.parameters(), *model.buffers()] if shares_values else []
-    model = copy.deepcopy(model, {id(value): value for value in values})
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if (found := replace(child)) is not None:
-                setattr(parent, name, found)
-    return model
 
 
 @dataclass(frozen=True)
@@ -285,21 +277,39 @@ class Network(Protocol):
     """A network loaded onto one device."""
 
     spec: NetworkSpec
-    device: torch.device
+    device: str
+    """``cpu``, ``cuda:N`` or ``mps``"""
     batches_requests: bool
     """whether large batches cost little more than small ones, as on a GPU, so requests are merged; otherwise several
     callers evaluate at once, each on its own core"""
 
-    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+    def evaluate(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
         """Evaluate a batch.
 
         Args:
-            planes: float32[B, C, N, N] of the spec's encoder, on ``device``.
-            globals_: float32[B, G] of the spec's encoder, on ``device``; G may be 0.
+            planes: float32[B, C, N, N] of the spec's encoder.
+            globals_: float32[B, G] of the spec's encoder; G may be 0.
         Returns:
-            NetOutput on ``device``, float32.
+            float32 arrays.
         Raises:
             ValueError: planes or globals of another encoder, or an unplayed board size; one line.
-        Threads: any number, on CUDA each on its own stream; one at a time on MPS.
+        Threads: any number; one at a time on MPS.
         """
         ...
+
+
+def check_inputs(spec: NetworkSpec, shape: Shape, planes: Any, globals_: Any) -> None:
+    """Refuse inputs of another encoder, and board sizes that the network does not play.
+
+    Raises:
+        ValueError: as for :meth:`Network.evaluate`.
+    """
+    given = tuple(planes.shape)
+    if len(given) != 4 or given[1] != shape.planes or given[2] != given[3]:
+        raise ValueError(f"{spec.name} takes {shape.planes} planes ({spec.encoder}) as [B, C, N, N], not {given}")
+    if tuple(globals_.shape) != (given[0], shape.globals):
+        raise ValueError(
+            f"{spec.name} takes {shape.globals} global values ({spec.encoder}) for each of {given[0]} positions, "
+            f"not {tuple(globals_.shape)}"
+        )
+    spec.check_sizes(given[2:3])

@@ -1,39 +1,37 @@
 """Loading networks onto devices, and comparing their outputs with a reference.
 
-The reference is the plain float32 forward pass on the CPU (:func:`engine.nets.compute.adapter.exact_output`). Devices
-differ from it by folded normalisation, Winograd's convolutions, the order of sums, and fewer bits.
+The reference is the plain float32 forward pass on the CPU (:class:`Reference`). Devices differ from it by folded
+normalisation, Winograd's convolutions, the order of sums, and fewer bits.
 """
 
-import os
-import platform
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from engine.nets.compute.adapter import TorchNetwork, exact_output
-from engine.nets.compute.precision import differences, excess, in_units
+from engine.nets.compute.by_program import HAS_MATRIX_UNIT, ProgramNetwork, can_write
 from engine.nets.compute.winograd import tile_side
+from engine.nets.devices import auto_device, checked_device, imported_torch
 from engine.nets.files.read import read_network
-from engine.nets.network import HEADS, Model, NetOutput, Network, NetworkSpec
+from engine.nets.forward import NumpyForward, Unwritable
+from engine.nets.layers import named_arrays
+from engine.nets.network import (
+    HEADS,
+    NetArrays,
+    Network,
+    NetworkSpec,
+    PlainNetwork,
+    activated,
+    differences,
+    excess,
+    in_units,
+)
 from engine.nets.notices import say_once
-from engine.system import one_line
+from engine.system import jit
 from weights import NetworkPath, files_of
-
-
-def found_devices() -> dict[str, str]:
-    """The available devices by name, each with a description."""
-    arithmetic = torch.backends.cpu.get_cpu_capability()
-    found = {"cpu": f"{platform.processor() or platform.machine()} ({arithmetic}), {os.cpu_count()} cores"}
-    for index in range(torch.cuda.device_count()):
-        card = torch.cuda.get_device_properties(index)
-        found[f"cuda:{index}"] = f"{card.name}, {card.total_memory >> 20} MiB"
-    if torch.backends.mps.is_available():
-        found["mps"] = "Apple's GPU"
-    return found
-
 
 ENCODERS = ("alphago-48", "alphago-49")
 """Encoders of policy and value network; the second has one plane more than the first"""
@@ -74,72 +72,63 @@ class AlphaGoPair:
         self.device, self.batches_requests = policy.device, policy.batches_requests
         self._policy, self._value = policy, value
 
-    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+    def evaluate(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
         """See :meth:`engine.nets.network.Network.evaluate`; planes are those of the value network's encoder."""
         policy = self._policy.evaluate(planes[:, :POLICY_PLANES], globals_).policy
-        return NetOutput(policy, self._value.evaluate(planes, globals_).value)
+        return NetArrays(policy, self._value.evaluate(planes, globals_).value)
 
 
-EXPECTED = "auto, cpu, mps, cuda or cuda:N"
+class Reference:
+    """A network's exact outputs: by numpy in float32, or by torch on the CPU if only torch computes its layers."""
+
+    def __init__(self, network: PlainNetwork):
+        self._network = network
+        self._model: Any = None
+        """the network as a model of torch, once it is needed"""
+
+    def outputs(self, planes: np.ndarray, globals_: np.ndarray) -> dict[str, np.ndarray]:
+        """What the network describes (:meth:`engine.nets.network.PlainNetwork.describe`), by name.
+
+        Args:
+            planes: float32[B, C, N, N]; ``globals_`` float32[B, G].
+        """
+        if self._model is None:
+            forward = NumpyForward(planes, self._network.globals_at(planes.shape[2], globals_))
+            with suppress(Unwritable):
+                self._network.describe(forward)
+                return forward.outputs
+        return self._by_torch(planes, globals_)
+
+    def __call__(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
+        """The network's outputs; arguments as for :meth:`outputs`."""
+        return activated(self._network.heads_of(self.outputs(planes, globals_), planes, globals_))
+
+    def _by_torch(self, planes: np.ndarray, globals_: np.ndarray) -> dict[str, np.ndarray]:
+        torch = imported_torch("a network with attention")
+        from engine.nets.model import model_of
+
+        self._model = self._model or model_of(self._network).eval()
+        with torch.inference_mode():
+            found = self._model.outputs(torch.from_numpy(planes), torch.from_numpy(globals_))
+        return {name: values.numpy() for name, values in found.items()}
+
+
 Samples = Callable[[str, int], tuple[np.ndarray, np.ndarray]]
 """Function from an encoder's name and a board size to planes and globals of some positions"""
 
 
-def choose_device(device: str = "auto", threads: int = 0) -> torch.device:
-    """The torch device for ``auto`` (CUDA if available, else the CPU) or for torch's name of a device.
-
-    Args:
-        threads: sets the number of torch's CPU threads; 0 = unchanged.
-    Raises:
-        ValueError: no such device here.
-    """
-    # A thread that has not computed yet would take the number last set by any thread, such as an evaluator's 1.
-    torch.set_num_threads(threads or torch.get_num_threads())
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(f"unknown device {device!r}, expected {EXPECTED}") from error
-    try:
-        torch.zeros(1, device=chosen)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device {device!r} cannot be used here ({one_line(error)}), expected {EXPECTED}") from error
-    return chosen
-
-
-def choose_devices(device: str = "auto") -> list[torch.device]:
-    """The devices named by an option: one, or several GPUs separated by commas.
-
-    ``auto`` is the first CUDA device, else Apple's GPU, else the CPU.
-
-    Raises:
-        ValueError: a device is not available or named twice, or the CPU is named beside a GPU, which would wait for it.
-    """
-    if device == "auto" and torch.backends.mps.is_available() and not torch.cuda.is_available():
-        device = "mps"
-    chosen = [choose_device(name.strip()) for name in device.split(",")]
-    # Plain "cuda" is the first one.
-    chosen = [torch.device("cuda", 0) if one == torch.device("cuda") else one for one in chosen]
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(f"device {device!r} names one twice, expected each once")
-    if len(chosen) > 1 and any(one.type == "cpu" for one in chosen):
-        raise ValueError(f"device {device!r} has the CPU beside others, expected the CPU alone or several GPUs")
-    return chosen
-
-
 def load_network(
-    path: NetworkPath, device: str | torch.device = "auto", samples: Samples | None = None, reduced: bool | None = None
+    path: NetworkPath, device: str = "auto", samples: Samples | None = None, reduced: bool | None = None
 ) -> Network:
     """Read a network file and load it onto a device.
 
     Args:
         path: a file, or the files of AlphaGo's policy network and value network, which are joined.
-        device: as for :func:`choose_device`.
-        samples: positions for a comparison with the reference
-            (:func:`engine.nets.compute.adapter.exact_output`). A network that differs too much in 16 bits runs in 32,
-            and one that a device computes wrongly runs on the CPU, each with a line on standard error.
-        reduced: as for :class:`engine.nets.compute.adapter.TorchNetwork`.
+        device: ``auto`` (CUDA if available, else the CPU), or torch's name of a device.
+        samples: positions for a comparison with the reference (:class:`Reference`). A network that differs too much in
+            16 bits runs in 32, and one that a device computes wrongly runs on the CPU, each with a line on standard
+            error.
+        reduced: as for :func:`network_on`.
     Raises:
         ValueError: one line that names the file or the device and what was expected.
     """
@@ -150,49 +139,95 @@ def load_network(
             # One of them is computed wrongly there; the two are evaluated together.
             first, second = (load_network(one, "cpu", samples, reduced) for one in files)
         return AlphaGoPair(first, second)
-    model, spec, _ = read_network(files[0])
-    chosen = device if isinstance(device, torch.device) else choose_device(device)
-    return checked(model, spec, chosen, samples, reduced)
+    network, spec, _ = read_network(files[0])
+    chosen = auto_device(has_mps=False) if device == "auto" else checked_device(device)
+    return checked(network, spec, chosen, samples, reduced)
+
+
+def network_on(
+    network: PlainNetwork, spec: NetworkSpec, device: str, reduced: bool | None = None, by_program: bool = True
+) -> Any:
+    """A network on a device: on the CPU as programs if they support its layers, else by torch.
+
+    Args:
+        reduced: 16 bits, which only torch computes; None = if they are faster on the device.
+        by_program: False = torch alone.
+    """
+    can_program = device == "cpu" and by_program and not reduced and can_write(network)
+    if can_program and not (reduced is None and HAS_MATRIX_UNIT and _has_torch()):
+        return ProgramNetwork(network, spec)
+    imported_torch(f"network {spec.name} on {device}")
+    from engine.nets.compute.by_torch import TorchNetwork
+
+    return TorchNetwork(network, spec, device, reduced)
+
+
+def _has_torch() -> bool:
+    """Whether torch can be imported."""
+    with suppress(ValueError):
+        imported_torch("a matrix unit")
+        return True
+    return False
 
 
 def checked(
-    model: Model, spec: NetworkSpec, device: torch.device, samples: Samples | None, reduced: bool | None = None
-) -> TorchNetwork:
+    network: PlainNetwork, spec: NetworkSpec, device: str, samples: Samples | None, reduced: bool | None = None
+) -> Any:
     """The network on a device, in 16 bits if they are faster and precise enough; on the CPU if only that is correct.
 
     Args:
-        model: on the CPU in float32.
         samples: positions to compare on (:func:`load_network`); None = no comparison.
-        reduced: as for :class:`engine.nets.compute.adapter.TorchNetwork`.
+        reduced: as for :func:`network_on`.
     """
-    network = TorchNetwork(model, spec, device, reduced)
-    if samples is None or network.is_plain:
-        return network
-    largest = torch_samples(samples, spec.encoder, spec.max_size)
-    if network.dtype != torch.float32:
-        wrong = _excess(network, model, *largest)
+    made = network_on(network, spec, device, reduced)
+    if samples is None or _is_exact(made):
+        return made
+    reference, largest = Reference(network), samples(spec.encoder, spec.max_size)
+    if made.dtype != "float32":
+        wrong = _excess(made, reference, *largest)
         if not wrong:
-            return network
-        say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
-        network = TorchNetwork(model, spec, device, reduced=False)
+            return made
+        say_once(f"network {spec.name} runs in float32: in {made.dtype} {wrong}")
+        made = network_on(network, spec, device, reduced=False)
+        if _is_exact(made):
+            return made
+    is_program = isinstance(made, ProgramNetwork)
+    sound = _soundness(network, spec) if is_program else None
+    if sound is not None and sound.exists():
+        with suppress(OSError):
+            sound.touch()
+        return made
     # Errors in float32 show in every position: one is enough for each Winograd tile size.
-    compared = [largest] if not network.is_plain else []
-    if network.is_compiled:
-        compared += [torch_samples(samples, spec.encoder, size) for size in _of_other_tiles(spec)]
-    wrong = next(filter(None, (_excess(network, model, *(part[-1:] for part in one)) for one in compared)), "")
+    compared = [largest, *(samples(spec.encoder, size) for size in _of_other_tiles(spec) if is_program)]
+    wrong = next(filter(None, (_excess(made, reference, *(part[-1:] for part in one)) for one in compared)), "")
     if not wrong:
-        return network
-    if device.type != "cpu":
+        if sound is not None:
+            with suppress(OSError):
+                sound.parent.mkdir(exist_ok=True)
+                sound.touch()
+        return made
+    if device != "cpu":
         say_once(f"network {spec.name} runs on the CPU: {device} computes it wrongly, {wrong}")
-        return checked(model, spec, torch.device("cpu"), samples)
+        return checked(network, spec, "cpu", samples)
     say_once(f"network {spec.name} runs slowly: our own kernels compute it wrongly here, {wrong}")
-    return TorchNetwork(model, spec, device, reduced=False, compiled=False)
+    return network_on(network, spec, "cpu", reduced=False, by_program=False)
 
 
-def torch_samples(samples: Samples, encoder: str, size: int) -> tuple[Tensor, Tensor]:
-    """Planes and globals of sample positions, as tensors."""
-    planes, globals_ = samples(encoder, size)
-    return torch.from_numpy(planes), torch.from_numpy(globals_)
+def _is_exact(network: Any) -> bool:
+    """Whether torch computes a network on the CPU in float32, which needs no comparison."""
+    return network.device == "cpu" and network.dtype == "float32" and not isinstance(network, ProgramNetwork)
+
+
+def _soundness(network: PlainNetwork, spec: NetworkSpec) -> Path | None:
+    """The file that marks a network's programs as compared, for these weights, kernels and this processor; None = no
+    folder can be written."""
+    if jit.FOLDER is None:
+        return None
+    digest = hashlib.sha256(f"{jit.FOLDER.name} {spec.encoder} {spec.sizes} {network.shape}".encode())
+    for name, values in named_arrays(network):
+        digest.update(name.encode())
+        digest.update(values.data)
+    return jit.FOLDER.parent / jit.RESULTS / f"sound-{digest.hexdigest()[:16]}"
 
 
 def _of_other_tiles(spec: NetworkSpec) -> list[int]:
@@ -201,10 +236,9 @@ def _of_other_tiles(spec: NetworkSpec) -> list[int]:
     return [size for size in sizes if tile_side(size) != tile_side(spec.max_size)][:1]
 
 
-def _excess(network: TorchNetwork, model: Model, planes: Tensor, globals_: Tensor) -> str:
+def _excess(network: Network, reference: Reference, planes: np.ndarray, globals_: np.ndarray) -> str:
     """Text for the differences between a network on its device and the reference; empty if it is close enough."""
-    rough = network.evaluate(planes.to(network.device), globals_.to(network.device)).each(Tensor.cpu)
-    return excess(exact_output(model, planes, globals_), rough)
+    return excess(reference(planes, globals_), network.evaluate(planes, globals_))
 
 
 SMALL = 9
@@ -228,28 +262,26 @@ class Check(NamedTuple):
         return all(error <= self.limits[head] for head, error in self.errors.items())
 
 
-def verify(model: Model, spec: NetworkSpec, devices: Sequence[torch.device], samples: Samples) -> Iterator[Check]:
+def verify(network: PlainNetwork, spec: NetworkSpec, devices: Sequence[str], samples: Samples) -> Iterator[Check]:
     """Compare a network on every device, in 32 and in 16 bits, with the reference.
 
     Args:
-        model: on the CPU.
         samples: the positions.
     Raises:
         RuntimeError: a device failed.
     """
-    inputs = [torch_samples(samples, spec.encoder, size) for size in board_sizes(spec)]
-    exact = [exact_output(model, *tensors) for tensors in inputs]
+    inputs, reference = [samples(spec.encoder, size) for size in board_sizes(spec)], Reference(network)
+    exact = [reference(*arrays) for arrays in inputs]
     for device in devices:
-        playing = checked(model, spec, device, samples)
+        playing = checked(network, spec, device, samples)
         for reduced in (False, True):
-            network = TorchNetwork(model, spec, device, reduced)
-            found = [network.evaluate(*(part.to(device) for part in tensors)).each(Tensor.cpu) for tensors in inputs]
+            made = network_on(network, spec, device, reduced)
+            found = [made.evaluate(*arrays) for arrays in inputs]
             parts = [differences(one, other) for one, other in zip(exact, found, strict=True)]
             errors = {head: max(part[head] for part in parts) for head in parts[0]}
             limits = {head.unit: head.limit_16 if reduced else head.limit_32 for head in HEADS.values()}
-            dtype = str(network.dtype).removeprefix("torch.")
-            plays = (playing.device, playing.dtype) == (device, network.dtype)
-            yield Check(str(device), dtype, plays, errors, limits)
+            plays = (playing.device, playing.dtype) == (device, made.dtype)
+            yield Check(device, made.dtype, plays, errors, limits)
 
 
 def board_sizes(spec: NetworkSpec) -> list[int]:
@@ -257,26 +289,25 @@ def board_sizes(spec: NetworkSpec) -> list[int]:
     return sorted({spec.max_size, max(spec.min_size, min(SMALL, spec.max_size))})
 
 
-def symmetry_spread(model: Model, spec: NetworkSpec, samples: Samples) -> dict[str, float]:
+def symmetry_spread(network: PlainNetwork, spec: NetworkSpec, samples: Samples) -> dict[str, float]:
     """Standard deviation of a network's outputs over the eight symmetries, averaged over positions.
 
     Args:
-        model: on the CPU in float32.
         samples: the positions, on the largest board.
     Returns:
         dict: ``win rate`` and ``score`` (points), if the network has the heads.
     """
-    planes, globals_ = torch_samples(samples, spec.encoder, spec.max_size)
-    views = [in_units(exact_output(model, shown, globals_)) for shown in _symmetries(planes)]
+    (planes, globals_), reference = samples(spec.encoder, spec.max_size), Reference(network)
+    views = [in_units(reference(shown, globals_)) for shown in _symmetries(planes)]
     return {
-        head: float(torch.stack([view[head] for view in views]).std(dim=0, correction=0).mean())
+        head: float(np.stack([view[head] for view in views]).std(axis=0).mean())
         for head in ("win rate", "score")
         if head in views[0]
     }
 
 
-def _symmetries(planes: Tensor) -> Iterator[Tensor]:
+def _symmetries(planes: np.ndarray) -> Iterator[np.ndarray]:
     """The planes [B, C, N, N] of some positions under each of the eight symmetries."""
-    for one in (planes, planes.transpose(2, 3)):
+    for one in (planes, planes.transpose(0, 1, 3, 2)):
         for axes in ((), (2,), (3,), (2, 3)):
-            yield one.flip(axes).contiguous()
+            yield np.ascontiguousarray(np.flip(one, axes))

@@ -4,13 +4,11 @@ Some outputs of :class:`engine.nets.katago.model.KataGoOutput` exist only for Ka
 """
 
 import numpy as np
-import torch
 
-from engine.nets.compute.adapter import exact_output
 from engine.nets.files.read import read_network
 from engine.nets.katago.model import KataGoNet, KataGoOutput
-from engine.nets.network import NetOutput
-from engine.nets.on_device import pair_spec
+from engine.nets.network import NetArrays
+from engine.nets.on_device import Reference, pair_spec
 from weights import NetworkPath, files_of
 
 UNKNOWN = -1.0
@@ -32,7 +30,8 @@ class RawNetwork:
             ValueError: as :func:`engine.nets.files.read.read_network`.
         """
         read = [read_network(one)[:2] for one in files_of(path)]
-        self._models = [model.eval() for model, _ in read]
+        self._networks = [network for network, _ in read]
+        self._references = [Reference(network) for network in self._networks]
         self.spec = read[0][1] if len(read) == 1 else pair_spec(read[0][1], read[1][1])
 
     def ask(self, planes: np.ndarray, globals_: np.ndarray, optimism: float) -> RawOutput:
@@ -45,20 +44,21 @@ class RawNetwork:
             ValueError: a board size that the network does not play; one line.
         """
         self.spec.check_sizes(planes.shape[2:3])
-        inputs, model = (torch.from_numpy(planes), torch.from_numpy(globals_)), self._models[0]
-        if not isinstance(model, KataGoNet):
-            outputs = [exact_output(one, inputs[0][:, : one.shape.planes], inputs[1]) for one in self._models]
-            return _plain(outputs[0] if len(outputs) == 1 else NetOutput(outputs[0].policy, outputs[1].value))
-        with torch.inference_mode():
-            policy, *numbers, ownership = (part[0].numpy() for part in model.raw(*inputs, optimism))
+        network = self._networks[0]
+        if not isinstance(network, KataGoNet):
+            pairs = zip(self._networks, self._references, strict=True)
+            outputs = [reference(planes[:, : one.shape.planes], globals_) for one, reference in pairs]
+            return _plain(outputs[0] if len(outputs) == 1 else NetArrays(outputs[0].policy, outputs[1].value))
+        found = network.raw(self._references[0].outputs(planes, globals_), globals_, optimism)
+        policy, *numbers, ownership = (part[0] for part in found)
         return RawOutput._make([policy, *map(float, numbers), ownership])
 
 
-def _plain(found: NetOutput) -> RawOutput:
+def _plain(found: NetArrays) -> RawOutput:
     """The outputs of a network that is not KataGo's, in the form of KataGo's."""
     nan = float("nan")
     value = nan if found.value is None else float(found.value)
     lead = nan if found.score is None else float(found.score)
-    policy, ownership = (None if head is None else head[0].numpy() for head in (found.policy, found.ownership))
+    policy, ownership = (None if head is None else head[0] for head in (found.policy, found.ownership))
     unknown = (UNKNOWN,) * 4
     return RawOutput(policy, (1.0 + value) / 2.0, (1.0 - value) / 2.0, 0.0, lead, lead, *unknown, ownership)

@@ -9,9 +9,10 @@ from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import resolve
 from engine.features.encoder import ENCODERS, Encoder, sample_inputs
 from engine.inference.server import InferenceServer
+from engine.nets.devices import choose_devices
 from engine.nets.network import Network, NetworkSpec
 from engine.nets.notices import say_once
-from engine.nets.on_device import choose_devices, load_network
+from engine.nets.on_device import load_network
 from engine.rollout.model import Patterns, load_both, load_rollout
 from engine.rollout.policy import Tables
 from engine.search.tuning import cache_mib, check_memory, resolved

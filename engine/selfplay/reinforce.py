@@ -30,6 +30,7 @@ from engine.config.declaration import Checked, option
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, WHITE
 from engine.inference.server import InferenceServer
 from engine.nets.files.read import read_network
+from engine.nets.model import model_of
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.records.games import select
@@ -121,7 +122,7 @@ class Reinforce:
         """
         self.options, self._out, self._device, self._ranks = options, out, device, ranks
         self._threads = threads or own_cores()
-        model, spec, _ = read_network(start)
+        network, spec, _ = read_network(start)
         check_player(spec, [options.size], options.distribution)
         if baseline:
             baseline[0].spec.check_sizes(np.array([options.size]))
@@ -130,14 +131,16 @@ class Reinforce:
         of_baseline = baseline[1] if baseline else {}
         self._record = {"start": identity, "baseline": of_baseline, "options": options.record()}
         learning = Learning(options.rate, options.passes == "last", options.entropy, options.clip)
-        self.learner = PolicyLearner(model, spec, device, learning, baseline[0] if baseline else None, self._ranks)
+        self.learner = PolicyLearner(
+            model_of(network), spec, device, learning, baseline[0] if baseline else None, self._ranks
+        )
         self._by_first(self._open)
         if (out / STATE).exists():
             self.learner.load(out / STATE)
         if self._ranks.most(self.learner.step != self._ranks.of_first(self.learner.step, device), device):
             raise ValueError(f"{out}: differs between processes; all machines must share one folder")
         self.curves = Curves(out / "curves.csv", self.learner.step) if self._ranks.is_first else None
-        self._member = lru_cache(NETWORKS_HELD)(lambda entered: load_network(self._member_path(entered), device))
+        self._member = lru_cache(NETWORKS_HELD)(lambda entered: load_network(self._member_path(entered), str(device)))
         """returns a member of the pool, given the update after which it entered"""
 
     def _open(self) -> None:

@@ -6,7 +6,7 @@ new channels start with random weights (after Chen et al., "Net2Net", 2016).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import torch
@@ -14,13 +14,14 @@ import torch
 from engine.features.encoder import KEIMA, KEIMA_1
 from engine.nets.architectures.registry import ANY_SIZE
 from engine.nets.architectures.resnet import ResNet, ResNetShape
-from engine.nets.network import Model, NetworkSpec, Shape
+from engine.nets.model import Model, new_model
+from engine.nets.network import NetworkSpec, Shape
 from engine.records.games import Games
 
 GROWING = ("globals", "blocks", "channels", "reply")
 
 
-def grown(model: Model, shape: Shape) -> ResNet:
+def grown(model: Model, shape: Shape) -> Model:
     """Make a larger network with the same outputs as ``model``.
 
     Args:
@@ -34,7 +35,7 @@ def grown(model: Model, shape: Shape) -> ResNet:
     same = ResNetShape(**(vars(shape) | {name: getattr(old, name) for name in GROWING}))
     if same != old or any(getattr(shape, name) < getattr(old, name) for name in GROWING):
         raise ValueError(f"a network of shape {old} cannot grow to {shape}: only {', '.join(GROWING)} may increase")
-    larger = ResNet(shape)
+    larger = new_model("keima-resnet", asdict(shape))
     held = larger.state_dict()
     with torch.no_grad():
         for name, value in model.state_dict().items():

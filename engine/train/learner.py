@@ -12,7 +12,8 @@ from engine.config import TrainOptions
 from engine.config.declaration import no_branch, resolve
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import one_torch_thread
-from engine.nets.network import Model, NetworkSpec
+from engine.nets.model import Model
+from engine.nets.network import NetworkSpec
 from engine.train.batches import TrainingBatch, under_symmetry
 from engine.train.losses import combined_loss
 from engine.train.muon import BETAS, Muon

@@ -15,7 +15,8 @@ from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import learns_by_winograd, one_torch_thread, with_learning_winograd
-from engine.nets.network import Model, NetArrays, activated, softmax
+from engine.nets.model import Model
+from engine.nets.network import NetArrays, activated, softmax
 from engine.records.games import Games, select
 from engine.records.labels import Labels
 from engine.records.replay import game_rules

@@ -23,11 +23,12 @@ from torch import Tensor, nn
 
 from engine.features.encoder import ENCODERS, Encoder
 from engine.go.geometry import BLACK
-from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import with_learning_winograd
 from engine.nets.files.checkpoint import save_network
-from engine.nets.network import Model, Network, NetworkSpec, with_pass
+from engine.nets.model import Model, plain_of
+from engine.nets.network import Network, NetworkSpec, with_pass
+from engine.nets.on_device import network_on
 from engine.records.games import Games
 from engine.train.batches import BatchBuilder, moves_under_symmetries
 from engine.train.ranks import Ranks
@@ -127,10 +128,10 @@ class PolicyGradient:
         builder, values = BatchBuilder(ENCODERS[network.spec.encoder]), []
         for part in _chunks(len(moves.outcomes)):
             planes, globals_ = self._inputs(builder, experience, moves, part)[:2]
-            value = network.evaluate(planes.to(network.device), globals_.to(network.device)).value
+            value = network.evaluate(planes.cpu().numpy(), globals_.cpu().numpy()).value
             if value is None:
                 raise ValueError(f"network {network.spec.name} has no value head for a baseline")
-            values.append(value.cpu().numpy())
+            values.append(value)
         return (moves.outcomes - np.concatenate(values)).astype(np.float32)
 
     def backward(self, experience: Experience, games: int = 0) -> Sums:
@@ -298,9 +299,10 @@ class PolicyLearner:
             measured["divergence"] = sums.divergence / sums.measured
         return measured
 
-    def network(self, name: str) -> TorchNetwork:
+    def network(self, name: str) -> Network:
         """The current network, ready to play."""
-        return TorchNetwork(self.model, replace(self.spec, name=name), self.device)
+        made: Network = network_on(plain_of(self.model), replace(self.spec, name=name), str(self.device))
+        return made
 
     def save_network(self, path: Path, record: dict[str, Any]) -> None:
         """Write the current network to a file, ready to play.

@@ -12,8 +12,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine.nets.files.checkpoint import write_tensors
-from engine.nets.network import Model
+from engine.nets.files.checkpoint import write_arrays
+from engine.nets.model import Model
 from engine.train.muon import is_inner
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum_buffer")
@@ -74,7 +74,7 @@ def write_state(path: Path, state: RunState, model: Model, optimizer: str) -> No
         "step": state.step, "shape": asdict(model.shape), "figures": state.metrics, "optimizer": optimizer,
         "options": state.options, "best": state.best if math.isfinite(state.best) else None, "worse": state.worse,
     }  # fmt: skip
-    write_tensors(path, tensors, facts)
+    write_arrays(path, {name: one.detach().cpu().numpy() for name, one in tensors.items()}, facts)
 
 
 def read_state(path: Path, model: Model, device: torch.device) -> RunState:

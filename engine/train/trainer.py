@@ -21,7 +21,8 @@ from engine.config import TrainOptions
 from engine.config.declaration import key_of, resolve
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.header import read_header
-from engine.nets.network import Model, NetworkSpec
+from engine.nets.model import Model
+from engine.nets.network import NetworkSpec
 from engine.system import one_line
 from engine.system.executor import StopOnSignal
 from engine.train.curves import Curves

@@ -22,10 +22,11 @@ from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS, KEIMA, Encoder
 from engine.features.keima import OF_RULES, globals_of_rules
 from engine.go.rules import Rules
-from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
+from engine.nets.architectures.registry import ARCHITECTURES, new_spec
 from engine.nets.architectures.resnet import ResNet
-from engine.nets.files.checkpoint import load_model, save_network
-from engine.nets.network import Model, NetworkSpec
+from engine.nets.files.checkpoint import save_network
+from engine.nets.model import Model, load_model, new_model
+from engine.nets.network import NetworkSpec
 from engine.records.search_rows import SearchRows
 from engine.train.batches import BatchBuilder, TrainingBatch
 from engine.train.dataset import prepared_ahead

@@ -16,7 +16,8 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 from engine.features.encoder import sample_inputs
 from engine.go.rules import Rules, rules_from
 from engine.inference.server import InferenceServer
-from engine.nets.on_device import choose_device, load_network
+from engine.nets.devices import torch_device
+from engine.nets.on_device import load_network
 from engine.records.archive import SHARD_FILE, holds_records
 from engine.records.filters import Filters
 from engine.records.games import shard_files
@@ -124,7 +125,7 @@ def bulk_options(at_once: Mapping[str, int], what: str) -> Decorator:
             out: Path, device: str, threads: int, batch: int | None, executor: ExecutorOptions, **rest: Any
         ) -> Any:
             with ExitStack() as stack:
-                chosen = choose_device(device)
+                chosen = torch_device(device)
                 size = batch or at_once["cpu" if chosen.type == "cpu" else "gpu"]
                 return function(bulk=Bulk(out, chosen, threads, size, executor, Console(stderr=True), stack), **rest)
 
@@ -191,7 +192,7 @@ def play_in_bulk(bulk: Bulk, plan: Plan, names: Sequence[str], wanted: int, coun
         networks.append(tuple(f"{number}{k}-{one.name}" for k, one in enumerate(paths)))
         files |= dict(zip(networks[-1], paths, strict=True))
         # With Ray, this process needs the networks' shapes alone.
-        loaded = load_network(path, "cpu" if bulk.executor.ray else device, sample_inputs)
+        loaded = load_network(path, "cpu" if bulk.executor.ray else str(device), sample_inputs)
         server = InferenceServer(loaded, threads=bulk.threads or own_cores(), max_batch=bulk.at_once)
         servers.append(bulk.stack.enter_context(server))
         identities.append(identity(path, loaded.spec.name))
@@ -360,7 +361,7 @@ def label_command(
     bulk.stack.enter_context(alone_in(bulk.out))
     shards = _game_shards(sources, bulk.out, bulk.console)
     # With Ray, this process needs the network's shape alone.
-    teacher = Teacher(load_network(path, "cpu" if bulk.executor.ray else bulk.device), bulk.threads, bulk.at_once)
+    teacher = Teacher(load_network(path, "cpu" if bulk.executor.ray else str(bulk.device)), bulk.threads, bulk.at_once)
     bulk.stack.callback(teacher.close)
     labelling = Labelling(teacher, options, shards, identity(path, teacher.spec.name), bulk.out)
     bulk.stack.callback(labelling.close)

@@ -122,12 +122,12 @@ def _packages() -> Iterator[Finding]:
 
 
 def _devices() -> Iterator[Finding]:
-    from engine.nets.on_device import choose_devices, found_devices
+    from engine.nets.devices import choose_devices, found_devices
 
     found = found_devices()
     for name, text in found.items():
         yield Finding(name, WELL, text)
-    chosen = ", ".join(str(device) for device in choose_devices())
+    chosen = ", ".join(choose_devices())
     is_unseen = len(found) == 1 and shutil.which("nvidia-smi") is not None
     fix = "an NVIDIA driver is installed but torch sees no GPU: install torch's CUDA build, as pytorch.org says"
     yield judged("device auto", chosen, not is_unseen, fix, NOTE)
@@ -185,13 +185,14 @@ def _file(path: Path) -> Iterator[Finding]:
 
 def _self_test(path: Path, device: str) -> Iterator[Finding]:
     from engine.features.encoder import sample_inputs
+    from engine.nets.devices import choose_devices
     from engine.nets.files.read import read_network
-    from engine.nets.on_device import choose_devices, verify
+    from engine.nets.on_device import verify
 
-    model, spec, _ = read_network(path)
+    network, spec, _ = read_network(path)
     fix = "update the device's driver and torch, or play with --device cpu"
     for chosen in choose_devices(device):
-        playing = [check for check in verify(model, spec, [chosen], sample_inputs) if check.plays]
+        playing = [check for check in verify(network, spec, [chosen], sample_inputs) if check.plays]
         if not playing:
             yield Finding(f"self-test {chosen}", WRONG, "wrong outputs of the network: the CPU is used instead", fix)
         for check in playing:

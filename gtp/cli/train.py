@@ -22,10 +22,12 @@ from engine.config import TrainOptions
 from engine.config.declaration import key_of
 from engine.features.encoder import ENCODERS
 from engine.go.rules import RULE_SETS, Rules, rules_from
-from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
-from engine.nets.files.checkpoint import load_model
-from engine.nets.network import Model, NetworkSpec
-from engine.nets.on_device import choose_device, load_network
+from engine.nets.architectures.registry import ARCHITECTURES, architecture_of, new_spec
+from engine.nets.devices import torch_device
+from engine.nets.files.checkpoint import load_plain
+from engine.nets.model import Model, load_model, new_model
+from engine.nets.network import NetworkSpec
+from engine.nets.on_device import load_network
 from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
@@ -226,7 +228,7 @@ class TrainingRun:
             record["shown"] = distribution.record()
         if self.start:
             path = find(self.start)
-            record["start"] = identity(path, path.stem) | {"training": load_model(path)[2]}
+            record["start"] = identity(path, path.stem) | {"training": load_plain(path)[2]}
         if self.teacher:
             record["teacher"] = [identity(path, path.stem) for path in files_of(find_network(self.teacher))]
         return record
@@ -243,7 +245,7 @@ class TrainingRun:
             return new_model(self.architecture, inputs | self.shape), None
         architecture.shape.read(inputs | self.shape)
         model, spec = on_newest_inputs(*load_model(find(self.start))[:2])
-        if type(model) is not architecture.module:
+        if architecture_of(model) != self.architecture:
             raise ValueError(f"{self.start}: not of the architecture {self.architecture}")
         if spec.encoder != encoder.name:
             raise ValueError(f"{self.start}: reads {spec.encoder}, {self.architecture} reads {encoder.name}")
@@ -267,7 +269,7 @@ class TrainingRun:
 
 def _joined(stack: ExitStack, device: str, threads: int, out: Path) -> tuple[Ranks, torch.device, Console]:
     """Join the processes that torchrun started, until the stack closes; the first one locks the folder and prints."""
-    ranks, chosen = join_ranks(choose_device(device, threads))
+    ranks, chosen = join_ranks(torch_device(device, threads))
     stack.push(lambda kind, *_: ranks.leave(kind is not None))
     if ranks.is_first:
         stack.enter_context(alone_in(out))
@@ -408,7 +410,7 @@ def reinforce_command(
         start, known = find(network), None
         if baseline:
             path = find_network(baseline)
-            loaded = load_network(path, chosen)
+            loaded = load_network(path, str(chosen))
             if "value" not in loaded.spec.heads:
                 raise ValueError(f"network {loaded.spec.name} has no value to use as a baseline")
             known = loaded, identity(path, loaded.spec.name)

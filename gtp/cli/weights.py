@@ -116,14 +116,15 @@ def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bo
     """
     calm_openmp()
     from engine.features.encoder import sample_inputs
+    from engine.nets.devices import choose_devices
     from engine.nets.files.read import read_network
-    from engine.nets.on_device import board_sizes, choose_device, choose_devices, symmetry_spread, verify
+    from engine.nets.on_device import board_sizes, symmetry_spread, verify
 
-    model, spec, _ = read_network(find(network))
-    devices = list(dict.fromkeys([choose_device("cpu"), *choose_devices(device)]))
+    read, spec, _ = read_network(find(network))
+    devices = list(dict.fromkeys(["cpu", *choose_devices(device)]))
     with Console(stderr=True).status(f"evaluating {spec.name}"):
-        checks = list(verify(model, spec, devices, sample_inputs))
-        spread = symmetry_spread(model, spec, sample_inputs)
+        checks = list(verify(read, spec, devices, sample_inputs))
+        spread = symmetry_spread(read, spec, sample_inputs)
     if as_json:
         ways = [check._asdict() | {"is_close": check.is_close} for check in checks]
         click.echo(json.dumps({"name": spec.name, "ways": ways, "symmetry_spread": spread}))

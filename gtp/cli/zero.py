@@ -25,7 +25,7 @@ from engine.config import TrainOptions
 from engine.config.declaration import key_of, sections
 from engine.features.encoder import KEIMA
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
-from engine.nets.on_device import choose_device
+from engine.nets.devices import torch_device
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.system.executor import StopOnSignal
 from engine.system.files import alone_in
@@ -189,7 +189,7 @@ def _run(
     threads: int, executor: ExecutorOptions,
 ) -> None:  # fmt: skip
     """Run the loop of self-play and training, with a status line."""
-    chosen, cores = choose_device(device, threads), threads or own_cores()
+    chosen, cores = torch_device(device, threads), threads or own_cores()
     shown = TerminalProgress(console)
     with ExitStack() as stack, shown.bar:
         actors = executor.open(stack, CHUNK_TABLES * config.loop.at_once) if executor.ray else None

@@ -12,14 +12,11 @@ single filter would make the output constant. Weights are initialised as in He e
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
-
-from engine.nets.compute.program import RELU, Program
-from engine.nets.network import Model, RawHeads, Shape, board_size, dimension, draw_normal
+from engine.nets.forward import Forward
+from engine.nets.layers import RELU, Weights
+from engine.nets.network import PlainNetwork, RawHeads, Shape, board_size, dimension
 
 HIDDEN_LAYERS = 12
 """Number of convolutions with ReLU: the first is 5x5, the others are 3x3"""
@@ -44,64 +41,59 @@ class ValueShape(Shape):
     size: int = board_size()
 
 
-class _AlphaGo(Model):
+class _AlphaGo(PlainNetwork):
     """Base of the two networks, their layers 1 to 13: hidden convolutions, and a 1x1 convolution to one filter."""
 
-    def __init__(self, shape: PolicyShape | ValueShape, has_last_bias: bool):
-        super().__init__(shape)
-        self.layers = nn.ModuleList(
-            nn.Conv2d(shape.filters, shape.filters, 3, padding=1)
+    def __init__(self, shape: Any, weights: Weights, last_bias: str | None):
+        self.shape = shape
+        self.layers = [
+            weights.convolution(f"layers.{i}", shape.filters, shape.filters, 3, "relu", "zeros")
             if i
-            else nn.Conv2d(shape.planes, shape.filters, 5, padding=2)
+            else weights.convolution(f"layers.{i}", shape.planes, shape.filters, 5, "relu", "zeros")
             for i in range(HIDDEN_LAYERS)
-        )
-        for layer in self.layers:
-            draw_normal(layer.get_parameter("weight"))
-            nn.init.zeros_(layer.get_parameter("bias"))
-        self.last = nn.Conv2d(shape.filters, 1, 1, bias=has_last_bias)
+        ]
+        self.last = weights.convolution("last", shape.filters, 1, 1, "linear", last_bias)
 
-    def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
-        """``points`` [B, 1, N, N] for planes[B, C, N, N]; ``globals_`` [B, 0] is not read."""
-        x = planes
+    def _points(self, forward: Forward) -> Any:
+        """The slot of the single filter of layer 13."""
+        x = forward.planes
         for layer in self.layers:
-            x = F.relu(layer(x))
-        return {"points": self.last(x)}
-
-    def write_program(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write_program`; later layers are in :meth:`heads_of`."""
-        x = program.planes
-        for layer in self.layers:
-            following = program.convolution(cast(nn.Conv2d, layer), x, after=RELU.activation)
-            program.free(x)
+            following = forward.convolution(layer, x, after=RELU)
+            forward.free(x)
             x = following
-        program.output("points", program.convolution(self.last, x))
+        return forward.convolution(self.last, x)
 
 
 class AlphaGoPolicy(_AlphaGo):
     """13 layers from the planes to one logit a point, without an output for the pass."""
 
-    def __init__(self, shape: PolicyShape):
-        super().__init__(shape, has_last_bias=False)
-        self.point_bias = nn.Parameter(torch.zeros(shape.size**2))
-        draw_normal(self.last.weight, "linear")
+    def __init__(self, shape: PolicyShape, weights: Weights):
+        super().__init__(shape, weights, None)
+        self.point_bias = weights.array("point_bias", (shape.size**2,))
 
-    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+    def describe(self, forward: Forward) -> None:
+        """See :meth:`engine.nets.network.PlainNetwork.describe`."""
+        forward.output("points", self._points(forward))
+
+    def heads_of(self, outputs: Mapping[str, Any], planes: Any, globals_: Any) -> RawHeads:
         """The policy logits [B, N*N], with the bias of each point, as the only head."""
-        return RawHeads(policy=outputs["points"].flatten(1) + self.point_bias)
+        points = outputs["points"]
+        return RawHeads(policy=points.reshape(points.shape[0], -1) + self.point_bias)
 
 
 class AlphaGoValue(_AlphaGo):
     """15 layers from the planes, which include the colour to move, to one value."""
 
-    def __init__(self, shape: ValueShape):
-        super().__init__(shape, has_last_bias=True)
-        self.hidden = nn.Linear(shape.size**2, shape.hidden)
-        self.out = nn.Linear(shape.hidden, 1)
-        draw_normal(self.last.weight, "linear")
-        draw_normal(self.hidden.weight)
-        for layer in (self.last, self.hidden, self.out):
-            nn.init.zeros_(layer.get_parameter("bias"))
+    def __init__(self, shape: ValueShape, weights: Weights):
+        super().__init__(shape, weights, "zeros")
+        self.hidden = weights.linear("hidden", shape.size**2, shape.hidden, "relu", "zeros")
+        self.out = weights.linear("out", shape.hidden, 1, bias="zeros")
 
-    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """The value, computed by the fully connected layers, as the only head."""
-        return RawHeads(value=self.out(F.relu(self.hidden(outputs["points"].flatten(1))))[:, 0])
+    def describe(self, forward: Forward) -> None:
+        """See :meth:`engine.nets.network.PlainNetwork.describe`."""
+        hidden = forward.linear(self.hidden, self._points(forward), RELU)
+        forward.output("value", forward.linear(self.out, hidden))
+
+    def heads_of(self, outputs: Mapping[str, Any], planes: Any, globals_: Any) -> RawHeads:
+        """The value as the only head."""
+        return RawHeads(value=outputs["value"][:, 0])

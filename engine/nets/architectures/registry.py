@@ -1,29 +1,27 @@
 """The registry of architectures, by their names in files and options.
 
 A new architecture is an entry in ``ARCHITECTURES``: a :class:`engine.nets.network.Shape`, and the
-:class:`engine.nets.network.Model` that is made from it.
+:class:`engine.nets.network.PlainNetwork` that is made from it.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
-
-import torch
 
 from engine.nets.architectures.alphago import AlphaGoPolicy, AlphaGoValue, PolicyShape, ValueShape
 from engine.nets.architectures.alphago_zero import ElfNet, ZeroNet, ZeroShape
 from engine.nets.architectures.resnet import ResNet, ResNetShape
-from engine.nets.network import HEADS, MAX_SIZE, MIN_SIZE, Model, NetworkSpec, Shape
+from engine.nets.layers import MAX_PARAMETERS, Counted, Weights
+from engine.nets.network import HEADS, MAX_SIZE, MIN_SIZE, NetworkSpec, PlainNetwork, Shape
 
-MAX_PARAMETERS = 1 << 28
-"""Maximum number of parameters: 1 GiB as float32, several times the largest published Go network"""
 ANY_SIZE = (7, 19)
 """Default smallest and largest board of a network whose shape does not fix the board size"""
 
 
 class Architecture(NamedTuple):
-    """One entry of the registry: an architecture's shape and model classes, default encoder and heads."""
+    """One entry of the registry: an architecture's classes, default encoder and heads."""
 
     shape: type[Shape]
-    module: type[Model]
+    network: Callable[[Any, Weights], PlainNetwork]
     encoder: str
     """the default encoder; a shape with another number of planes needs another encoder"""
     heads: tuple[str, ...]
@@ -41,43 +39,38 @@ ARCHITECTURES = {
 }
 
 
-def architecture_of(model: Model) -> str:
-    """The name under which a model's class is registered.
+def architecture_of(network: Any) -> str:
+    """The name under which the class of a network, or of its torch module, is registered.
 
     Raises:
         ValueError: the class is not registered.
     """
-    for name, architecture in ARCHITECTURES.items():
-        if type(model) is architecture.module:
-            return name
-    raise ValueError(f"{type(model).__name__} is no registered architecture, expected {', '.join(ARCHITECTURES)}")
+    for kind in type(network).__mro__:
+        for name, architecture in ARCHITECTURES.items():
+            if kind is architecture.network:
+                return name
+    raise ValueError(f"{type(network).__name__} is no registered architecture, expected {', '.join(ARCHITECTURES)}")
 
 
-def new_model(architecture: str, shape: dict[str, Any], device: str = "cpu") -> Model:
-    """A network with random weights.
+def make(architecture: str, shape: Any, weights: Weights) -> PlainNetwork:
+    """A network of an architecture.
 
     Args:
         shape: fields of the architecture's shape; those with a default may be omitted.
-        device: of the weights; ``meta`` = no memory is allocated.
     Raises:
         ValueError: unknown architecture, or a shape that has wrong fields or needs too much memory (checked before
-            allocation); one line.
+            allocation), or weights of another shape; one line.
     """
     entry = _entry(architecture)
-    checked = entry.shape.read(shape)
-    with torch.device("meta"):
-        outline = entry.module(checked)
-    count = sum(value.numel() for value in outline.state_dict().values())
-    if count > MAX_PARAMETERS:
-        raise ValueError(f"{count:,} parameters, expected at most {MAX_PARAMETERS:,}")
-    if device == "meta":
-        return outline
-    with torch.device(device):
-        return entry.module(checked)
+    checked, counted = entry.shape.read(shape), Counted()
+    entry.network(checked, counted)
+    if counted.count > MAX_PARAMETERS:
+        raise ValueError(f"{counted.count:,} parameters, expected at most {MAX_PARAMETERS:,}")
+    return entry.network(checked, weights)
 
 
-def new_spec(model: Model, name: str, encoder: str | None = None, sizes: tuple[int, int] | None = None) -> NetworkSpec:
-    """The spec of a model.
+def new_spec(network: Any, name: str, encoder: str | None = None, sizes: tuple[int, int] | None = None) -> NetworkSpec:
+    """The spec of a network, or of its torch module.
 
     Args:
         encoder: None = the architecture's default.
@@ -85,8 +78,8 @@ def new_spec(model: Model, name: str, encoder: str | None = None, sizes: tuple[i
     Raises:
         ValueError: invalid sizes, or other sizes than the shape fixes; one line.
     """
-    entry = _entry(architecture_of(model))
-    fixed = getattr(model.shape, "size", None)
+    entry = _entry(architecture_of(network))
+    fixed = getattr(network.shape, "size", None)
     low, high = sizes or (ANY_SIZE if fixed is None else (fixed, fixed))
     if not all(isinstance(size, int) for size in (low, high)) or not MIN_SIZE <= low <= high <= MAX_SIZE:
         raise ValueError(f"board sizes {low!r} to {high!r}, expected two from {MIN_SIZE} to {MAX_SIZE}")

@@ -1,26 +1,18 @@
-"""16-bit dtypes for inference and training, and the accepted differences of outputs.
+"""16-bit dtypes of torch, for inference and training.
 
 bfloat16 has the range of float32 and 8 significant bits; float16, for older GPUs, 11 bits and a smaller range.
 When a network is loaded, its outputs in 16 bits are compared with those in float32 on some positions, which detects
 networks that differ too much.
 """
 
-from math import isfinite
-
 import torch
-from torch import Tensor
 
-from engine.nets.network import HEADS, NetOutput
+from engine.nets.compute.by_program import HAS_BFLOAT16
 
 
 def prefers_bfloat16(device: torch.device) -> bool:
     """Whether torch computes faster in :func:`reduced_dtype` on a device: CUDA, and processors with bfloat16."""
-    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
-
-
-def has_matrix_unit() -> bool:
-    """Whether the processor has a unit for products of bfloat16 matrices (AMX), many times as fast as float32."""
-    return bool(torch.cpu._is_amx_tile_supported())
+    return device.type == "cuda" or (device.type == "cpu" and HAS_BFLOAT16)
 
 
 def reduced_dtype(device: torch.device, prefers_float16: bool = False) -> torch.dtype:
@@ -53,38 +45,3 @@ def training_format(device: torch.device) -> torch.memory_format:
     such processors use :mod:`engine.nets.compute.winograd_learning`.
     """
     return torch.channels_last if learns_in_bfloat16(device) else torch.contiguous_format
-
-
-def in_units(output: NetOutput) -> dict[str, Tensor]:
-    """The heads that are not None, in the units of :data:`engine.nets.network.HEADS`, by unit.
-
-    Returns:
-        dict: ``policy`` [B, N*N+1], probabilities; ``win rate`` [B], 0 to 1; ``score`` [B], points; ``ownership``
-        [B, N, N], -1 to 1; all from the view of the side to move.
-    """
-    found = output._asdict().items()
-    return {HEADS[name].unit: HEADS[name].in_unit(values) for name, values in found if values is not None}
-
-
-def differences(exact: NetOutput, rough: NetOutput) -> dict[str, float]:
-    """Largest difference of each head, in the units of :func:`in_units`; NaN counts as infinite.
-
-    Args:
-        exact, rough: outputs with the same heads for the same positions.
-    """
-    other = in_units(rough)
-    return {
-        unit: float((one - other[unit]).abs().nan_to_num(nan=torch.inf, posinf=torch.inf).max())
-        for unit, one in in_units(exact).items()
-    }
-
-
-def excess(exact: NetOutput, rough: NetOutput) -> str:
-    """Text for differences that are too large for play; empty if the outputs are finite and close enough."""
-    found = differences(exact, rough)
-    if lost := [unit for unit, difference in found.items() if not isfinite(difference)]:
-        return f"outputs are NaN or infinite ({', '.join(lost)})"
-    deciding = {head.unit: head.limit_16 for head in HEADS.values() if head.decides and head.unit in found}
-    if all(found[unit] <= limit for unit, limit in deciding.items()):
-        return ""
-    return " and ".join(f"{unit} moves by {found[unit]:.3f}" for unit in deciding)

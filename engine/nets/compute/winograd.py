@@ -18,8 +18,6 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from engine.nets.compute.simd import MOST_ROWS, WIDEST_PANEL, WIDTH, multiply_rows, on_both_sides
 from engine.system.jit import kernel
@@ -347,15 +345,20 @@ cache until they are read."""
 FILTERINGS = {3: THREE, 4: FOUR}
 
 
-def transform_filters(weight: Tensor, side: int) -> Tensor:
-    """float32[P, C, K]: a convolution's weights[K, C, 3, 3] at all points, G g G^T, summed in float64.
+def filter_points(side: int) -> np.ndarray:
+    """float64[P, 9]: the Kronecker product of G and G, coefficients of a filter's nine weights at each point.
 
     Args:
         side: tile size m.
     """
-    g = torch.tensor(FILTERINGS[side].filters, dtype=torch.float64)
-    points = torch.einsum("ia,kcab,jb->ijck", g, weight.double(), g)
-    return points.reshape(-1, weight.shape[1], weight.shape[0]).float()
+    g = np.array(FILTERINGS[side].filters)
+    return np.kron(g, g)
+
+
+def transform_filters(weight: np.ndarray, side: int) -> np.ndarray:
+    """float32[P, C, K]: a convolution's weights[K, C, 3, 3] at all points, G g G^T, summed in float64."""
+    points = filter_points(side) @ weight.transpose(2, 3, 1, 0).reshape(9, -1).astype(np.float64)
+    return points.reshape(-1, weight.shape[1], weight.shape[0]).astype(np.float32)
 
 
 def best_panel(count: int) -> int:
@@ -363,14 +366,14 @@ def best_panel(count: int) -> int:
     return min((WIDEST_PANEL, 2 * WIDTH, WIDTH), key=lambda panel: (-(-count // panel) * panel, -panel))
 
 
-def in_panels(points: Tensor) -> Tensor:
+def in_panels(points: np.ndarray) -> np.ndarray:
     """Filters[P, C, K] in the layout of :func:`multiply`: float32[P, K / panel, C, panel], K and C padded."""
     count, inner, outer = points.shape
     panel = best_panel(outer)
     panels = -(-outer // panel)
-    filled = points.new_zeros(count, padded(inner), panels * panel)
+    filled = np.zeros((count, padded(inner), panels * panel), np.float32)
     filled[:, :inner, :outer] = points
-    return filled.view(count, -1, panels, panel).transpose(1, 2).contiguous()
+    return np.ascontiguousarray(filled.reshape(count, -1, panels, panel).transpose(0, 2, 1, 3))
 
 
 def group_of(tiles: int, most: int = TILES) -> int:

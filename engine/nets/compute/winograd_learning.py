@@ -5,6 +5,7 @@ transpose. A step takes 2,700 products for each pair of channels on a 19x19 boar
 Inputs are transformed again in the backward pass, which is cheaper than storing the points.
 """
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeGuard
@@ -15,11 +16,11 @@ from torch import Tensor, nn
 
 from engine.nets.compute.precision import prefers_bfloat16
 from engine.nets.compute.winograd import (
-    FILTERINGS,
     MEMORY,
     Tiling,
     boards_of,
     convolve,
+    filter_points,
     group_of,
     in_panels,
     padded,
@@ -27,18 +28,13 @@ from engine.nets.compute.winograd import (
     tile_side,
     tiles_a_line,
 )
-from engine.nets.network import replaced
 
 TILES_LEARNT = 100
 """Maximum number of tiles multiplied at a time in training, for which the filters' gradient is read and written once"""
 MIN_CHANNELS = 16
 """Minimum number of input and of output channels; with fewer, the transformations cost more than they save"""
-FILTER_POINTS = {
-    side: torch.einsum("ia,jb->ijab", g, g).reshape(-1, 9)
-    for side, g in ((side, torch.tensor(filtering.filters)) for side, filtering in FILTERINGS.items())
-}
-"""By tile size, the Kronecker product of G and G, [P, 9]: coefficients of a filter's nine weights at each point, in
-float32, which is precise enough for training"""
+FILTER_POINTS = {side: torch.from_numpy(filter_points(side)).float() for side in (3, 4)}
+"""By tile size, :func:`engine.nets.compute.winograd.filter_points` in float32, which is precise enough for training"""
 
 
 class _Convolve(torch.autograd.Function):
@@ -49,11 +45,11 @@ class _Convolve(torch.autograd.Function):
         """float32[B, K, N, N], channels last."""
         ctx.save_for_backward(x, weight)
         boards, tiling = _as_lines(x), _tiling(x, weight)
-        filters = in_panels(_at_points(weight, tiling.side))
+        filters = in_panels(_at_points(weight, tiling.side).numpy())
         outputs = np.empty((*boards.shape[:3], tiling.outputs), np.float32)
         flat = outputs.reshape(-1)
         convolve(
-            tiling, boards.reshape(-1), *_unchanged(tiling), False, filters.view(-1).numpy(), filters.shape[3],
+            tiling, boards.reshape(-1), *_unchanged(tiling), False, filters.reshape(-1), filters.shape[3],
             bias.detach().numpy(), False, flat, False, False, *_memory(tiling), flat,
         )  # fmt: skip
         return _as_tensor(outputs)
@@ -64,7 +60,7 @@ class _Convolve(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         boards, outputs, tiling = _as_lines(x), _as_lines(gradients[0]), _tiling(x, weight)
         filters = _at_points(weight, tiling.side)
-        back, ones_zeros = in_panels(filters.mT), _unchanged(tiling)
+        back, ones_zeros = in_panels(filters.mT.numpy()), _unchanged(tiling)
         of_filters = filters.new_zeros(len(filters), tiling.inner, tiling.outer)
         of_boards = np.empty_like(boards) if ctx.needs_input_grad[0] else None
         points, products, sheet = _memory(tiling)
@@ -77,7 +73,7 @@ class _Convolve(torch.autograd.Function):
                                 _matrices(products, rows, tiling.outer, filters))  # fmt: skip
             if of_boards is not None:
                 boards_of(
-                    some, products, back.view(-1).numpy(), back.shape[3], ones_zeros[1], sheet, points,
+                    some, products, back.reshape(-1), back.shape[3], ones_zeros[1], sheet, points,
                     of_boards[part].reshape(-1),
                 )  # fmt: skip
         lines = of_filters[:, : tiling.inputs, : tiling.outputs].reshape(len(filters), -1)
@@ -168,7 +164,13 @@ def one_torch_thread(is_wanted: bool = True) -> Iterator[None]:
 
 def with_learning_winograd(model: nn.Module) -> nn.Module:
     """A copy of a model on the CPU, its eligible layers replaced, that shares the model's parameters and buffers."""
-    return replaced(model, lambda layer: LearningConvolution(layer) if is_eligible(layer) else None, shares_values=True)
+    shared = [*model.parameters(), *model.buffers()]
+    model = copy.deepcopy(model, {id(values): values for values in shared})
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if is_eligible(child):
+                setattr(parent, name, LearningConvolution(child))
+    return model
 
 
 def is_eligible(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:

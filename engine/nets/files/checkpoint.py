@@ -18,32 +18,39 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+from safetensors.numpy import load_file, save_file
 
-from engine.nets.architectures.registry import architecture_of, new_model, new_spec
+from engine.nets.architectures.registry import architecture_of, make, new_spec
 from engine.nets.files.header import FORMAT, read_header
-from engine.nets.network import Model, NetworkSpec
+from engine.nets.layers import Misfit, Stored, named_arrays
+from engine.nets.network import NetworkSpec, PlainNetwork
 from engine.system.files import sha256_of, written_whole
 
 
-def save_network(path: Path, model: Model, spec: NetworkSpec, training: dict[str, Any]) -> None:
-    """Write a network of any registered architecture, atomically: a reader sees the old file or the new one.
+def arrays_of(network: Any) -> dict[str, np.ndarray]:
+    """The arrays of a network, or of its torch module in float32, by name."""
+    if isinstance(network, PlainNetwork) and not hasattr(network, "state_dict"):
+        return dict(named_arrays(network))
+    return {name: values.detach().float().cpu().numpy() for name, values in network.state_dict().items()}
+
+
+def save_network(path: Path, network: Any, spec: NetworkSpec, training: dict[str, Any]) -> None:
+    """Write a network, or its torch module, atomically: a reader sees the old file or the new one.
 
     Raises:
-        ValueError: the model is of no registered architecture.
+        ValueError: the network is of no registered architecture.
     """
     header = {
         "format": FORMAT,
-        "architecture": architecture_of(model),
-        "shape": asdict(model.shape),
+        "architecture": architecture_of(network),
+        "shape": asdict(network.shape),
         "encoder": spec.encoder,
         "sizes": list(spec.sizes),
         "training": training,
     }
-    write_tensors(path, {name: tensor.float() for name, tensor in model.state_dict().items()}, header)
+    write_arrays(path, arrays_of(network), header)
 
 
 def refuse_existing(target: Path) -> None:
@@ -56,13 +63,13 @@ def refuse_existing(target: Path) -> None:
         raise ValueError(f"{target}: exists already, expected a new name")
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: dict[str, Any]) -> None:
-    """Write tensors, of any device, and a JSON header into a safetensors file, atomically.
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], header: dict[str, Any]) -> None:
+    """Write arrays and a JSON header into a safetensors file, atomically.
 
     Raises:
         OSError: the file cannot be written.
     """
-    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    held = {name: np.asarray(values, order="C") for name, values in arrays.items()}
     with written_whole(path) as part:
         try:
             save_file(held, part, metadata={"keima": json.dumps(header)})
@@ -70,37 +77,33 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: dict[str, A
             raise OSError(error) from error
 
 
-def load_model(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
-    """Read a network file on the CPU.
+def load_plain(path: Path) -> tuple[PlainNetwork, NetworkSpec, dict[str, Any]]:
+    """Read a network file.
 
     Returns:
-        the model in float32, its spec and its training record.
+        the network, its spec and its training record.
     Raises:
         ValueError: damaged, truncated or foreign file; one line naming the file and what was expected.
     """
     header = read_header(path)
     try:
-        model = new_model(header["architecture"], header["shape"], device="meta")
+        weights = Stored(load_file(path))
+        network = make(header["architecture"], header["shape"], weights)
+        if weights.arrays:
+            raise Misfit(f"unknown {', '.join(weights.arrays)}")
         low, high = header["sizes"]
-        spec = new_spec(model, path.stem, str(header["encoder"]), (low, high))
+        spec = new_spec(network, path.stem, str(header["encoder"]), (low, high))
         training = header["training"]
+    except (Misfit, SafetensorError, OSError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise ValueError(f"{path}: tensors are damaged, truncated or do not fit the header ({reason})") from error
     except KeyError as error:
         raise ValueError(f"{path}: its header lacks {error}") from error
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: its header describes no network ({error})") from error
-    try:
-        tensors = load_file(path)
-        outline = model.state_dict()
-        # Copies of the file's tensors replace the outline's: to allocate those, torch would import a library for
-        # symbolic algebra, half a second of every start.
-        copies = {name: one.to(outline.get(name, one).dtype, copy=True) for name, one in tensors.items()}
-        model.load_state_dict(copies, assign=True)
-    except (SafetensorError, RuntimeError, OSError) as error:
-        reason = " ".join(str(error).split())[:160]
-        raise ValueError(f"{path}: tensors are damaged, truncated or do not fit the header ({reason})") from error
-    if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
+    if not all(np.isfinite(values).all() for _, values in named_arrays(network)):
         raise ValueError(f"{path}: holds weights that are not finite numbers")
-    return model, spec, training
+    return network, spec, training
 
 
 def average(first: Path, second: Path, target: Path, share: float = 0.5) -> None:
@@ -114,23 +117,21 @@ def average(first: Path, second: Path, target: Path, share: float = 0.5) -> None
         OSError: the target cannot be written.
     """
     refuse_existing(target)
-    model, spec, training = load_model(first)
-    other, other_spec, _ = load_model(second)
+    network, spec, training = load_plain(first)
+    other, other_spec, _ = load_plain(second)
     for what, one, two in (
-        ("architecture", architecture_of(model), architecture_of(other)),
-        ("shape", model.shape, other.shape),
+        ("architecture", architecture_of(network), architecture_of(other)),
+        ("shape", network.shape, other.shape),
         ("input", spec.encoder, other_spec.encoder),
         ("boards", spec.sizes, other_spec.sizes),
     ):
         if one != two:
             raise ValueError(f"{second}: its {what}, {two}, is not that of {first}, {one}")
-    weights, others = model.state_dict(), other.state_dict()
-    with torch.no_grad():
-        for name, tensor in weights.items():
-            if tensor.is_floating_point():
-                tensor.lerp_(others[name], share)
+    others = dict(named_arrays(other))
+    means = {name: values + np.float32(share) * (others[name] - values) for name, values in named_arrays(network)}
     record = dict(training) if isinstance(training, dict) else {"record": training}
     # Metrics of the first network do not hold for the mean.
     record.pop("figures", None)
     joined = {"name": second.stem, "sha256": sha256_of(second), "share": share}
-    save_network(target, model, spec, record | {"averaged_with": joined})
+    mean = make(architecture_of(network), asdict(network.shape), Stored(means))
+    save_network(target, mean, spec, record | {"averaged_with": joined})

@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import torch
 
-from engine.nets.architectures.alphago_zero import EPSILON, POLICY_FILTERS, ZeroNet
-from engine.nets.architectures.registry import MAX_PARAMETERS, architecture_of, new_model, new_spec
+from engine.nets.architectures.alphago_zero import POLICY_FILTERS, ZeroNet
+from engine.nets.architectures.registry import architecture_of, make, new_spec
+from engine.nets.files.checkpoint import arrays_of
 from engine.nets.files.header import opened
-from engine.nets.network import Model, NetworkSpec
+from engine.nets.layers import EPSILON, MAX_PARAMETERS, Stored
+from engine.nets.network import NetworkSpec, PlainNetwork
 from engine.system.files import written_whole
 
 SIZE = 19
@@ -54,11 +55,11 @@ FLIPPED = np.arange(POINTS).reshape(SIZE, SIZE)[::-1].reshape(-1)
 FLIPPED_MOVES = np.append(FLIPPED, POINTS)
 
 
-def load_leela(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
-    """Read one of Leela Zero's networks on the CPU.
+def load_leela(path: Path) -> tuple[PlainNetwork, NetworkSpec, dict[str, Any]]:
+    """Read one of Leela Zero's networks.
 
     Returns:
-        the model, its spec, and an empty training record.
+        the network, its spec, and an empty training record.
     Raises:
         ValueError: damaged, truncated or foreign file; one line naming the file, the line and what was expected.
     """
@@ -69,15 +70,15 @@ def load_leela(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
         state |= _read_heads(lines, len(state["stem.mean"]))
         lines.end()
     shape = {"planes": PLANES, "blocks": blocks, "channels": len(state["stem.mean"]), "value_hidden": VALUE_HIDDEN}
-    model = new_model(ARCHITECTURES[version], shape, device="meta")
-    tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in state.items()}
-    model.load_state_dict(tensors, assign=True)
+    network = make(ARCHITECTURES[version], shape, Stored(state))
     name = path.name.removesuffix(".gz").removesuffix(".txt")
-    return model, new_spec(model, name, ENCODER), {}
+    return network, new_spec(network, name, ENCODER), {}
 
 
-def save_leela(path: Path, model: Model, spec: NetworkSpec) -> None:
-    """Write a network of AlphaGo Zero's form as a Leela Zero file, atomically; compressed if the name ends in ``.gz``.
+def save_leela(path: Path, network: Any, spec: NetworkSpec) -> None:
+    """Write a network of AlphaGo Zero's form, or its torch module, as a Leela Zero file, atomically.
+
+    The file is compressed if its name ends in ``.gz``.
 
     The scale of a normalisation is folded into the convolution's weights, its shift into the bias, so weights read back
     may differ in their last bits. Leela Zero plays all networks under its own rules: area scoring with komi 7.5,
@@ -86,8 +87,8 @@ def save_leela(path: Path, model: Model, spec: NetworkSpec) -> None:
     Raises:
         ValueError: the format cannot represent the network.
     """
-    arrays = _lines_of(_checked_form(model, spec))
-    version = next(version for version, name in ARCHITECTURES.items() if name == architecture_of(model))
+    arrays = _lines_of(_checked_form(network, spec))
+    version = next(version for version, name in ARCHITECTURES.items() if name == architecture_of(network))
     with (
         written_whole(path) as part,
         part.open("wb") as file,
@@ -246,8 +247,8 @@ def _read_norm(lines: _Lines, name: str, weight: np.ndarray, shape: tuple[int, .
     }
 
 
-def _checked_form(model: Model, spec: NetworkSpec) -> ZeroNet:
-    """The model, if the format can represent it.
+def _checked_form(model: Any, spec: NetworkSpec) -> ZeroNet:
+    """The network, if the format can represent it.
 
     Raises:
         ValueError: the format cannot represent the model.
@@ -268,7 +269,7 @@ def _checked_form(model: Model, spec: NetworkSpec) -> ZeroNet:
 
 def _lines_of(model: ZeroNet) -> Iterator[np.ndarray]:
     """A model's arrays in the order of the format, one a line; float64, so that they are rounded once."""
-    state = {name: value.detach().double().cpu().numpy() for name, value in model.state_dict().items()}
+    state = {name: values.astype(np.float64) for name, values in arrays_of(model).items()}
     if model.shape.planes < PLANES:
         weight = state["stem.conv.weight"]
         state["stem.conv.weight"] = np.pad(weight[:, FROM_ZERO], ((0, 0), (0, 1), (0, 0), (0, 0)))

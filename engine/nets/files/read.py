@@ -4,21 +4,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from engine.nets.architectures.registry import architecture_of
-from engine.nets.files.checkpoint import load_model, refuse_existing, save_network
+from engine.nets.files.checkpoint import load_plain, refuse_existing, save_network
 from engine.nets.files.header import KATAGO, KEIMA, LEELA_ZERO, recognise
 from engine.nets.files.leela_zero import load_leela, save_leela
-from engine.nets.network import Model, NetworkSpec
+from engine.nets.layers import named_arrays
+from engine.nets.network import NetworkSpec, PlainNetwork
 from engine.system.files import sha256_of
 
 
-def read_network(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
-    """Read a network file of any supported kind on the CPU.
+def read_network(path: Path) -> tuple[PlainNetwork, NetworkSpec, dict[str, Any]]:
+    """Read a network file of any supported kind.
 
     Returns:
-        the model, its spec and its training record.
+        the network, its spec and its training record.
     Raises:
         ValueError: unknown kind, damaged or truncated; one line naming the file and what was expected.
     """
@@ -27,7 +26,7 @@ def read_network(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
         from engine.nets.katago.model import load_katago
 
         return load_katago(path)
-    return load_leela(path) if kind == LEELA_ZERO else load_model(path)
+    return load_leela(path) if kind == LEELA_ZERO else load_plain(path)
 
 
 def convert(source: Path, target: Path) -> None:
@@ -48,12 +47,12 @@ def convert(source: Path, target: Path) -> None:
             f"{target}: expected a name ending in {' or '.join(endings)} from a network of {header.format}"
         )
     refuse_existing(target)
-    model, spec, _ = read_network(source)
+    network, spec, _ = read_network(source)
     if header.format == KEIMA:
-        save_leela(target, model, spec)
+        save_leela(target, network, spec)
         return
     origin = {"format": f"{LEELA_ZERO}, version {header.version}", "file": source.name, "sha256": sha256_of(source)}
-    save_network(target, model, spec, {"converted": origin})
+    save_network(target, network, spec, {"converted": origin})
 
 
 LARGEST = 19
@@ -71,9 +70,9 @@ def describe(path: Path) -> dict[str, Any]:
         ValueError: as for :func:`engine.nets.files.read.read_network`.
     """
     header = recognise(path)
-    model, spec, record = read_network(path)
+    network, spec, record = read_network(path)
     training = dict(record) if isinstance(record, dict) else {"record": record}
-    shape, board = model.shape, min(LARGEST, spec.max_size)
+    shape, board = network.shape, min(LARGEST, spec.max_size)
     return {
         "name": spec.name,
         "file": str(path),
@@ -81,27 +80,30 @@ def describe(path: Path) -> dict[str, Any]:
         "format": header.format,
         "version": header.version,
         # Parameters of some files are folded when read; their record has the file's number.
-        "architecture": training.pop("architecture", "") or architecture_of(model),
+        "architecture": training.pop("architecture", "") or architecture_of(network),
         "shape": asdict(shape),
-        "parameters": training.pop("parameters", sum(value.numel() for value in model.parameters())),
+        "parameters": training.pop("parameters", sum(values.size for _, values in named_arrays(network))),
         "encoder": spec.encoder,
         "planes": shape.planes,
         "globals": shape.globals,
         "heads": list(spec.heads),
         "sizes": list(spec.sizes),
         "board": board,
-        "multiply_adds": forward_flops(model, board) // 2,
+        "multiply_adds": forward_flops(network, board) // 2,
         "training": training,
     }
 
 
-def forward_flops(model: Model, size: int) -> int:
+def forward_flops(network: PlainNetwork, size: int) -> int:
     """Floating-point operations of one position's convolutions and matrix products on a board of ``size`` x ``size``,
-    counted from shapes; the model moves to the device ``meta`` and loses its weights."""
+    counted by torch from shapes."""
+    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    outline = model.to("meta")
-    planes = torch.zeros(1, model.shape.planes, size, size, device="meta")
+    from engine.nets.model import model_of
+
+    outline = model_of(network).to("meta")
+    planes = torch.zeros(1, network.shape.planes, size, size, device="meta")
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        outline(planes, torch.zeros(1, model.shape.globals, device="meta"))
+        outline(planes, torch.zeros(1, network.shape.globals, device="meta"))
     return counter.get_total_flops()

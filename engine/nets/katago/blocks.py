@@ -7,18 +7,15 @@ Mean Square Layer Normalization", 2019; Su et al., "RoFormer", 2021 (rotary embe
 Transformer", 2020; Ainslie et al., "GQA", 2023 (grouped query heads).
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
 
-from engine.nets.compute import program
-from engine.nets.compute.program import Before, Program, Slot, pooled
-from engine.nets.katago.layers import MAX_SIZE, LayerReader, Norm, Scaling, convolution, linear
+from engine.nets.forward import Forward, library_of
+from engine.nets.katago.layers import MAX_SIZE, LayerReader, Scaling, linear, norm, normalised
+from engine.nets.layers import Norm, Part
 
 MAX_HEADS = 1 << 10
 MAX_EPSILON = 1.0
@@ -27,12 +24,12 @@ MAX_ANGLES = 1 << 22
 """Maximum number of rotary angles of a block; each query head has a copy of the angles of its group's key head"""
 
 
-def inverse_rms(x: Tensor, dims: tuple[int, ...], epsilon: float) -> Tensor:
-    """1 / root mean square of x over some axes, kept with length 1; in the dtype of x, computed in float32."""
-    return torch.rsqrt(x.float().square().mean(dims, keepdim=True) + epsilon).to(x.dtype)
+def inverse_rms(x: Any, dims: tuple[int, ...], epsilon: float) -> Any:
+    """1 / root mean square of a tensor over some axes, kept with length 1; in its dtype, computed in float32."""
+    return (x.float().square().mean(dims, keepdim=True) + epsilon).rsqrt().to(x.dtype)
 
 
-class RmsNorm(Norm):
+class RmsNorm(Part):
     """The trunk's last layer in networks without batch normalisation: RMS normalisation, scale, shift, activation.
 
     The root mean square is over the channels of each point or, if "spatial", over all channels and points of the board.
@@ -43,32 +40,31 @@ class RmsNorm(Norm):
         stream = layers.stream
         stream.name()
         layers.channels("channels", channels)
-        epsilon = stream.positive("epsilon", MAX_EPSILON)
+        self.epsilon = stream.positive("epsilon", MAX_EPSILON)
         is_spatial = stream.integer("whether it is spatial", 0, 1)
         stream.integer("channels of a group", 0, 0)
         scaling = Scaling(stream.weights(channels), stream.weights(channels))
-        super().__init__(scaling, layers.activation())
-        self.epsilon = epsilon
+        self.norm = norm(scaling, layers.activation())
         self.dims = (1, 2, 3) if is_spatial else (1,)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x after normalisation and activation, [B, C, N, N]."""
-        return super().forward(x * inverse_rms(x, self.dims, self.epsilon))
+    def describe(self, forward: Forward, x: Any) -> Any:
+        """Describe this layer; returns the slot of its outputs."""
+        return forward.norm(forward.apply(self, x), self.norm)
 
-    def in_program(self) -> program.Before:
-        """Raises Unwritable: programs have no root mean square normalisation."""
-        raise program.Unwritable(type(self).__name__)
+    def by_torch(self, x: Any) -> Any:
+        """x[B, C, N, N] after normalisation."""
+        return x * inverse_rms(x, self.dims, self.epsilon)
 
 
-class TokenBlock(nn.Module, ABC):
+class TokenBlock(Part):
     """Base of transformer blocks: normalise tokens [B, N*N, C], transform them, add them to the trunk [B, C, N, N].
 
-    The subclass's constructor must call :meth:`_read_norm`.
+    Only torch computes them. The subclass's constructor must call :meth:`_read_norm`.
     """
 
-    def write(self, program_: program.Program, x: program.Slot) -> None:
-        """Raises Unwritable: programs have no transformer blocks."""
-        raise program.Unwritable(type(self).__name__)
+    def describe(self, forward: Forward, x: Any) -> None:
+        """Describe this block; its outputs overwrite slot ``x``."""
+        forward.apply(self, x)
 
     def _read_norm(self, layers: LayerReader, channels: int) -> np.ndarray:
         """Read root mean square normalisation; returns its weight, float32[C], for the next matrices to include."""
@@ -78,10 +74,10 @@ class TokenBlock(nn.Module, ABC):
         return layers.stream.weights(channels)
 
     @abstractmethod
-    def change(self, tokens: Tensor, size: int) -> Tensor:
+    def change(self, tokens: Any, size: int) -> Any:
         """The residual, [B, N*N, C] like the normalised tokens, on boards of ``size`` x ``size``."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def by_torch(self, x: Any) -> Any:
         """The trunk after this block, [B, C, N, N] like x."""
         # In channels-last order both are views.
         tokens = x.flatten(2).transpose(1, 2)
@@ -96,7 +92,6 @@ class AttentionBlock(TokenBlock):
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
         """Read the block, next in a file; arguments as for :class:`ResidualBlock`."""
-        super().__init__()
         stream = layers.stream
         self.heads = stream.integer("query heads", 1, MAX_HEADS)
         self.key_heads = stream.integer("key and value heads", 1, self.heads)
@@ -111,13 +106,13 @@ class AttentionBlock(TokenBlock):
         query = layers.matrix(channels, self.heads * self.width)
         key = layers.matrix(channels, self.key_heads * self.width)
         value = layers.matrix(channels, self.key_heads * self.value_width)
-        self.out = linear(layers.matrix(self.heads * self.value_width, channels))
+        self.out: Any = linear(layers.matrix(self.heads * self.value_width, channels))
         if is_rotated:
             angles = self._read_angles(layers, bool(is_learnt))
-            self.cosine, self.sine = (nn.Buffer(torch.from_numpy(f(angles)).float()) for f in (np.cos, np.sin))
+            self.cosine, self.sine = (f(angles).astype(np.float32) for f in (np.cos, np.sin))
             query, key = (_halves(weight, self.width) for weight in (query, key))
         self.is_rotated = bool(is_rotated)
-        self.into = linear(np.concatenate([query, key, value]) * norm)
+        self.into: Any = linear(np.concatenate([query, key, value]) * norm)
 
     def _read_angles(self, layers: LayerReader, is_learnt: bool) -> np.ndarray:
         """Rotary angles float64[19, 19, heads, pairs]: by row, column, head (queries, then keys) and pair of
@@ -143,14 +138,16 @@ class AttentionBlock(TokenBlock):
         frequency = frequency.astype(np.float64)
         return rows[..., None, None] * frequency[..., 0] + columns[..., None, None] * frequency[..., 1]
 
-    def _rotated(self, heads: Tensor, size: int) -> Tensor:
+    def _rotated(self, heads: Any, size: int) -> Any:
         """Queries and keys [B, N*N, heads, width], each pair (first half, second half) rotated by its angle."""
         cosine, sine = (table[:size, :size].flatten(0, 1) for table in (self.cosine, self.sine))
         first, second = heads.chunk(2, dim=3)
-        return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=3)
+        return library_of(heads).cat([first * cosine - second * sine, first * sine + second * cosine], dim=3)
 
-    def change(self, tokens: Tensor, size: int) -> Tensor:
+    def change(self, tokens: Any, size: int) -> Any:
         """See :meth:`TokenBlock.change`."""
+        from torch.nn import functional as F
+
         matching = self.heads + self.key_heads
         matched, value = self.into(tokens).split((matching * self.width, self.key_heads * self.value_width), dim=2)
         matched = matched.unflatten(2, (matching, self.width))
@@ -178,17 +175,18 @@ class FeedForwardBlock(TokenBlock):
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
         """Read the block, next in a file; arguments as for :class:`ResidualBlock`."""
-        super().__init__()
         layers.channels("channels", channels)
         hidden = layers.channels("hidden channels")
         # The format allows no other kind of layer yet.
         layers.stream.integer("whether there is a gate", 1, 1)
         norm = self._read_norm(layers, channels)
-        self.into = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm)
-        self.out = linear(layers.matrix(hidden, channels))
+        self.into: Any = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm)
+        self.out: Any = linear(layers.matrix(hidden, channels))
 
-    def change(self, tokens: Tensor, size: int) -> Tensor:
+    def change(self, tokens: Any, size: int) -> Any:
         """See :meth:`TokenBlock.change`."""
+        from torch.nn import functional as F
+
         hidden, gate = self.into(tokens).chunk(2, dim=2)
         return self.out(F.silu(hidden) * gate)
 
@@ -198,7 +196,7 @@ MAX_DEPTH = 8
 """Maximum depth of stacks of blocks nested within each other"""
 
 
-class ResidualBlock(nn.Module):
+class ResidualBlock(Part):
     """Two convolutions with a skip connection."""
 
     words = "residual"
@@ -210,89 +208,75 @@ class ResidualBlock(nn.Module):
             channels: C of the trunk.
             depth: nesting depth of its stack, 1 for the trunk.
         """
-        super().__init__()
-        self.before = Norm(layers.scaling(channels), layers.activation())
+        self.before = norm(layers.scaling(channels), layers.activation())
         first = layers.convolution(channels)
-        self.first = convolution(first, layers.scaling(first.outputs))
+        inner = len(first.weight)
+        self.first = normalised(first, layers.scaling(inner))
         self.middle = layers.activation()
-        self.last = convolution(layers.convolution(first.outputs, channels))
+        self.last = layers.convolution(inner, channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] like x."""
-        return x + self.last(self.middle(self.first(self.before(x))))
-
-    def write(self, program: Program, x: Slot) -> None:
-        """Write this block to a program; its outputs overwrite slot ``x``."""
-        inner = program.convolution(self.first, x, self.before.in_program())
-        program.convolution(self.last, inner, Before(self.middle), plus=x, into=x)
-        program.free(inner)
+    def describe(self, forward: Forward, x: Any) -> None:
+        """Describe this block; its outputs overwrite slot ``x``."""
+        inner = forward.convolution(self.first, x, self.before)
+        forward.convolution(self.last, inner, Norm(self.middle), plus=x, into=x)
+        forward.free(inner)
 
 
-class PoolingBlock(nn.Module):
+class PoolingBlock(Part):
     """Two convolutions; globally pooled outputs of a third convolution become a bias of the first."""
 
     words = "global pooling"
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
         """Read the block, next in a file; arguments as for :class:`ResidualBlock`."""
-        super().__init__()
-        self.before = Norm(layers.scaling(channels), layers.activation())
+        self.before = norm(layers.scaling(channels), layers.activation())
         first, pool = layers.convolution(channels), layers.convolution(channels)
-        self.pool = convolution(pool, layers.scaling(pool.outputs))
+        inner, pooled = len(first.weight), len(pool.weight)
+        self.pool = normalised(pool, layers.scaling(pooled))
         self.pool_activation = layers.activation()
-        bias = layers.matrix(3 * pool.outputs, first.outputs)
-        after = layers.scaling(first.outputs)
-        self.first = convolution(first, after)
+        bias = layers.matrix(3 * pooled, inner)
+        after = layers.scaling(inner)
+        self.first = normalised(first, after)
         self.pool_bias = linear(bias * after.scale[:, None])
         self.middle = layers.activation()
-        self.last = convolution(layers.convolution(first.outputs, channels))
+        self.last = layers.convolution(inner, channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] like x."""
-        ready = self.before(x)
-        bias = self.pool_bias(pooled(self.pool_activation(self.pool(ready))))
-        return x + self.last(self.middle(self.first(ready) + bias[..., None, None]))
-
-    def write(self, program: Program, x: Slot) -> None:
-        """Write this block to a program; its outputs overwrite slot ``x``."""
-        ready, before = program.before_several(x, self.before.in_program())
-        pool = program.convolution(self.pool, ready, before, after=self.pool_activation)
-        context = program.pool(pool)
-        bias = program.linear(self.pool_bias, context)
-        inner = program.convolution(self.first, ready, before, bias)
-        program.convolution(self.last, inner, Before(self.middle), plus=x, into=x)
-        program.free(pool, context, bias, inner, None if ready == x else ready)
+    def describe(self, forward: Forward, x: Any) -> None:
+        """Describe this block; its outputs overwrite slot ``x``."""
+        ready, before = forward.before_several(x, self.before)
+        pool = forward.convolution(self.pool, ready, before, after=self.pool_activation)
+        context = forward.pool(pool)
+        bias = forward.linear(self.pool_bias, context)
+        inner = forward.convolution(self.first, ready, before, bias)
+        forward.convolution(self.last, inner, Norm(self.middle), plus=x, into=x)
+        forward.free(pool, context, bias, inner, None if ready == x else ready)
 
 
-class NestedBlock(nn.Module):
+class NestedBlock(Part):
     """A nested bottleneck: a stack of blocks with fewer channels between two convolutions."""
 
     words = "nested bottleneck"
 
     def __init__(self, layers: LayerReader, channels: int, depth: int):
         """Read the block, next in a file; arguments as for :class:`ResidualBlock`."""
-        super().__init__()
         count = layers.stream.integer("blocks", 1, MAX_BLOCKS)
-        self.before = Norm(layers.scaling(channels), layers.activation())
-        first = layers.convolution(channels)
-        self.first = convolution(first)
-        self.blocks = read_blocks(layers, count, first.outputs, depth + 1)
-        self.after = Norm(layers.scaling(first.outputs), layers.activation())
-        self.last = convolution(layers.convolution(first.outputs, channels))
+        self.before = norm(layers.scaling(channels), layers.activation())
+        self.first = layers.convolution(channels)
+        inner = len(self.first.weight)
+        self.blocks = read_blocks(layers, count, inner, depth + 1)
+        self.after = norm(layers.scaling(inner), layers.activation())
+        self.last = layers.convolution(inner, channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The trunk after this block, [B, C, N, N] like x."""
-        return x + self.last(self.after(self.blocks(self.first(self.before(x)))))
-
-    def write(self, program: Program, x: Slot) -> None:
-        """Write this block to a program; its outputs overwrite slot ``x``."""
-        inner = program.convolution(self.first, x, self.before.in_program())
-        write_blocks(self.blocks, program, inner)
-        program.convolution(self.last, inner, self.after.in_program(), plus=x, into=x)
-        program.free(inner)
+    def describe(self, forward: Forward, x: Any) -> None:
+        """Describe this block; its outputs overwrite slot ``x``."""
+        inner = forward.convolution(self.first, x, self.before)
+        for block in self.blocks:
+            block.describe(forward, inner)
+        forward.convolution(self.last, inner, self.after, plus=x, into=x)
+        forward.free(inner)
 
 
-BLOCKS: dict[str, Callable[[LayerReader, int, int], nn.Module]] = {
+BLOCKS: dict[str, Callable[[LayerReader, int, int], Any]] = {
     "ordinary_block": ResidualBlock,
     "gpool_block": PoolingBlock,
     "nested_bottleneck_block": NestedBlock,
@@ -301,7 +285,7 @@ BLOCKS: dict[str, Callable[[LayerReader, int, int], nn.Module]] = {
 }
 
 
-def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) -> nn.Sequential:
+def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) -> list[Any]:
     """Read a stack of blocks of any kind.
 
     Args:
@@ -311,7 +295,7 @@ def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) 
     stream = layers.stream
     if depth > MAX_DEPTH:
         raise stream.wrong("blocks", f"{depth} stacks within each other", f"at most {MAX_DEPTH}")
-    stack = nn.Sequential()
+    stack = []
     for _ in range(count):
         kind = stream.word("kind of block")
         if kind not in BLOCKS:
@@ -319,13 +303,3 @@ def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) 
         stream.name()
         stack.append(BLOCKS[kind](layers, channels, depth))
     return stack
-
-
-def write_blocks(blocks: nn.Sequential, program: Program, x: Slot) -> None:
-    """Write a stack of blocks to a program; their outputs overwrite slot ``x``.
-
-    Raises:
-        Unwritable: the stack has a transformer block.
-    """
-    for block in blocks:
-        cast(Any, block).write(program, x)

@@ -1,11 +1,11 @@
-"""KataGo's network files: a stream of checked words and weights, and the layers as torch modules.
+"""KataGo's network files: a stream of checked words and weights, and the layers that it holds.
 
 A file is text with words separated by white space. A block of weights is text too, or ``@BIN@`` and little-endian
 float32. Both kinds may be compressed by gzip; the file's name does not matter. Every number is checked before memory is
 allocated for it.
 
 Batch normalisation is read as scale and shift of each channel. After a convolution or a matrix it is folded into the
-weights; before a block's first layer it becomes a :class:`Norm`.
+weights; before a block's first layer it becomes a :class:`engine.nets.layers.Norm`.
 
 Source: the public description of the format, ``cpp/neuralnet/desc.cpp`` of KataGo 1.17.
 """
@@ -17,11 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
-from engine.nets.architectures.registry import MAX_PARAMETERS
-from engine.nets.compute import program
+from engine.nets.layers import IDENTITY, MAX_PARAMETERS, MISH, RELU, SILU, Convolution, Linear, Norm
 
 CHUNK = 1 << 18
 """Number of bytes unpacked at a time"""
@@ -187,10 +184,10 @@ MAX_SIZE = 19
 MAX_DIAMETER = 37
 """Maximum height and width of a convolution: enough to reach from one corner of a 19x19 board to the opposite one"""
 ACTIVATIONS = {
-    "ACTIVATION_IDENTITY": nn.Identity,
-    "ACTIVATION_RELU": nn.ReLU,
-    "ACTIVATION_MISH": nn.Mish,
-    "ACTIVATION_SILU": nn.SiLU,
+    "ACTIVATION_IDENTITY": IDENTITY,
+    "ACTIVATION_RELU": RELU,
+    "ACTIVATION_MISH": MISH,
+    "ACTIVATION_SILU": SILU,
 }
 FIRST_WITH_ACTIVATIONS = 11
 """First model version whose files name activations; earlier ones always use ReLU"""
@@ -203,19 +200,6 @@ class Scaling(NamedTuple):
     """float64[C]"""
     shift: np.ndarray
     """float64[C]"""
-
-
-class Convolution(NamedTuple):
-    """A convolution without bias, as read from a file."""
-
-    weight: np.ndarray
-    """float32[K, C, height, width]"""
-    dilation: tuple[int, int]
-
-    @property
-    def outputs(self) -> int:
-        """Number of output channels."""
-        return len(self.weight)
 
 
 class LayerReader:
@@ -241,7 +225,7 @@ class LayerReader:
             self.stream.integer(f"{what} option {index + 1} of {count} unknown ones", 0, 0)
 
     def convolution(self, inputs: int, outputs: int | None = None) -> Convolution:
-        """Read a convolution of odd height and width."""
+        """Read a convolution of odd height and width, without bias."""
         stream = self.stream
         stream.name()
         height, width = (stream.integer(f"{side} of a convolution", 1, MAX_DIAMETER) for side in ("height", "width"))
@@ -250,7 +234,7 @@ class LayerReader:
         channels = self.channels("input channels", inputs), self.channels("output channels", outputs)
         dilation_y, dilation_x = (stream.integer(f"dilation in {axis}", 1, MAX_DIAMETER) for axis in "yx")
         weight = stream.weights(height, width, *channels)
-        return Convolution(np.ascontiguousarray(weight.transpose(3, 2, 0, 1)), (dilation_y, dilation_x))
+        return Convolution(np.ascontiguousarray(weight.transpose(3, 2, 0, 1)), dilation=(dilation_y, dilation_x))
 
     def scaling(self, channels: int) -> Scaling:
         """Read batch normalisation."""
@@ -268,15 +252,15 @@ class LayerReader:
         factor = scale / np.sqrt(variance + epsilon)
         return Scaling(factor, shift - factor * mean)
 
-    def activation(self) -> nn.Module:
+    def activation(self) -> int:
         """Read an activation function."""
         self.stream.name()
         if self.version < FIRST_WITH_ACTIVATIONS:
-            return nn.ReLU()
+            return RELU
         kind = self.stream.word("activation")
         if kind not in ACTIVATIONS:
             raise self.stream.wrong("activation", kind, f"one of {', '.join(ACTIVATIONS)}")
-        return ACTIVATIONS[kind]()
+        return ACTIVATIONS[kind]
 
     def matrix(self, inputs: int, outputs: int | None = None) -> np.ndarray:
         """Read the matrix of a linear layer, float32[outputs, inputs]."""
@@ -290,48 +274,24 @@ class LayerReader:
         return self.stream.weights(self.channels("channels", channels))
 
 
-def parameter(values: np.ndarray) -> nn.Parameter:
-    """A float32 parameter without gradient; values out of range become infinite."""
+def _as_float32(values: np.ndarray) -> np.ndarray:
+    """Contiguous float32; values out of range become infinite."""
     with np.errstate(over="ignore"):
-        values = np.ascontiguousarray(values, np.float32)
-    return nn.Parameter(torch.from_numpy(values), requires_grad=False)
+        return np.ascontiguousarray(values, np.float32)
 
 
-def convolution(layer: Convolution, after: Scaling | None = None) -> nn.Conv2d:
-    """A zero-padded torch convolution, the normalisation ``after`` it folded into weights and bias."""
-    weight = layer.weight if after is None else layer.weight * after.scale[:, None, None, None]
-    padding = tuple(step * (side // 2) for step, side in zip(layer.dilation, weight.shape[2:], strict=True))
-    with torch.device("meta"):
-        module = nn.Conv2d(weight.shape[1], len(weight), weight.shape[2:], padding=padding, dilation=layer.dilation)
-    module.weight = parameter(weight)
-    module.bias = None if after is None else parameter(after.shift)
-    return module
+def normalised(layer: Convolution, after: Scaling) -> Convolution:
+    """A convolution with the normalisation ``after`` it folded into weights and bias."""
+    weight = _as_float32(layer.weight * after.scale[:, None, None, None])
+    return Convolution(weight, _as_float32(after.shift), layer.dilation)
 
 
-def linear(weight: np.ndarray, bias: np.ndarray | None = None) -> nn.Linear:
-    """A torch layer of a matrix[outputs, inputs] and a bias."""
-    with torch.device("meta"):
-        module = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
-    module.weight = parameter(weight)
-    if bias is not None:
-        module.bias = parameter(bias)
-    return module
+def linear(weight: np.ndarray, bias: np.ndarray | None = None, is_float32: bool = False) -> Linear:
+    """A linear layer of a matrix[outputs, inputs] and a bias."""
+    return Linear(_as_float32(weight), None if bias is None else _as_float32(bias), is_float32)
 
 
-class Norm(nn.Module):
-    """Layer that scales and shifts each channel, then applies an activation; a scale of ones is omitted."""
-
-    def __init__(self, scaling: Scaling, activation: nn.Module):
-        super().__init__()
-        scale, shift = (values[None, :, None, None] for values in scaling)
-        self.scale = parameter(scale) if (scale != 1.0).any() else None
-        self.shift = parameter(shift)
-        self.activation = activation
-
-    def forward(self, x: Tensor) -> Tensor:
-        """x after scale, shift and activation, [B, C, N, N]."""
-        return self.activation(x + self.shift if self.scale is None else torch.addcmul(self.shift, x, self.scale))
-
-    def in_program(self) -> program.Before:
-        """The normalisation as an input transformation of a program."""
-        return program.Before(self.activation, self.scale, self.shift)
+def norm(scaling: Scaling, activation: int) -> Norm:
+    """Scale and shift of each channel, then an activation; a scale of ones is omitted."""
+    scale = _as_float32(scaling.scale) if (scaling.scale != 1.0).any() else None
+    return Norm(activation, scale, _as_float32(scaling.shift))

@@ -16,22 +16,20 @@ import datetime
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
 
-from engine.nets.compute.program import Program, Slot, pooled, pooled_by_size
 from engine.nets.files.header import KATAGO_OPTIONS_FROM as OPTIONS_FROM
 from engine.nets.files.header import katago_encoder, opened
-from engine.nets.katago.blocks import MAX_BLOCKS, RmsNorm, read_blocks, write_blocks
-from engine.nets.katago.layers import MAX_CHANNELS, MAX_SIZE, LayerReader, Norm, Stream, convolution, linear
-from engine.nets.network import HEADS, Model, NetworkSpec, RawHeads, Shape, dimension
+from engine.nets.forward import Forward, library_of, softmax, softplus
+from engine.nets.katago.blocks import MAX_BLOCKS, RmsNorm, read_blocks
+from engine.nets.katago.layers import MAX_CHANNELS, MAX_SIZE, LayerReader, Stream, linear, norm, normalised
+from engine.nets.layers import IDENTITY, MISH, RELU, SILU, Part, named_arrays
+from engine.nets.network import HEADS, NetworkSpec, PlainNetwork, RawHeads, Shape, dimension
 
 PLANES, GLOBALS = 22, 19
 FIRST_VERSION, LAST_VERSION = 8, 17
@@ -91,30 +89,32 @@ def profile_values(name: str) -> np.ndarray:
     return every_size
 
 
-class HumanEncoder(nn.Module):
-    """Encodes a human profile as a vector that is added to the outputs of the trunk's first layer."""
+class HumanEncoder(Part):
+    """Encodes a human profile, the last global values, as a vector that is added to the trunk's first layer."""
 
     def __init__(self, layers: LayerReader, trunk: int):
         """Read the encoder, next in a file; ``trunk`` is the trunk's number of channels."""
-        super().__init__()
         layers.stream.name()
         layers.channels("values", VALUES)
-        inputs = VALUES
-        steps: list[nn.Module] = []
-        for _ in range(2):
-            weight = layers.matrix(inputs)
-            inputs = len(weight)
-            steps += [linear(weight, layers.vector(inputs)), layers.activation()]
-        self.steps = nn.Sequential(*steps, linear(layers.matrix(inputs, trunk)))
+        weight = layers.matrix(VALUES)
+        # The first global values are the network's own.
+        self.first = linear(np.pad(weight, ((0, 0), (GLOBALS, 0))), layers.vector(len(weight)))
+        self.first_activation = layers.activation()
+        weight = layers.matrix(len(weight))
+        self.second = linear(weight, layers.vector(len(weight)))
+        self.second_activation = layers.activation()
+        self.last = linear(layers.matrix(len(weight), trunk))
         self.use(DEFAULT_PROFILE)
 
     def use(self, name: str) -> None:
         """Set the human profile by its name; see :func:`profile_values`."""
-        self.values = nn.Buffer(torch.from_numpy(profile_values(name)).float())
+        self.values = profile_values(name).astype(np.float32)
 
-    def forward(self, size: int) -> Tensor:
-        """The vector to add to the trunk, [1, C, 1, 1], for boards of ``size`` x ``size``."""
-        return self.steps(self.values[None, size])[..., None, None]
+    def describe(self, forward: Forward, plus: Any) -> Any:
+        """Describe the encoder; returns the slot of its vector plus another one."""
+        hidden = forward.linear(self.first, forward.globals, self.first_activation)
+        hidden = forward.linear(self.second, hidden, self.second_activation)
+        return forward.product(self.last.weight, None, hidden, plus)
 
 
 ERROR_FROM, ERROR_OF_SQUARE_FROM, ERROR_OF_SQUARED_FROM = 9, 10, 14
@@ -169,44 +169,41 @@ class KataGoOutput(NamedTuple, Generic[A, V]):
     """[B, N, N]: 1 = certainly the side to move's, -1 = certainly the opponent's"""
 
 
-class PolicyHead(nn.Module):
+class PolicyHead(Part):
     """The policy head: logits of all policies of the network."""
 
     def __init__(self, layers: LayerReader, trunk: int):
         """Read the head, next in a file; ``trunk`` is the trunk's number of channels."""
-        super().__init__()
         layers.stream.name()
         channels = _policy_channels(layers)
         local, pool = layers.convolution(trunk), layers.convolution(trunk)
-        self.pool = convolution(pool, layers.scaling(pool.outputs))
+        inner, pooled = len(local.weight), len(pool.weight)
+        self.pool = normalised(pool, layers.scaling(pooled))
         self.pool_activation = layers.activation()
-        bias = layers.matrix(3 * pool.outputs, local.outputs)
-        after = layers.scaling(local.outputs)
-        self.local = convolution(local, after)
+        bias = layers.matrix(3 * pooled, inner)
+        after = layers.scaling(inner)
+        self.local = normalised(local, after)
         self.bias = linear(bias * after.scale[:, None])
         self.activation = layers.activation()
-        self.out = convolution(layers.convolution(local.outputs, channels))
+        self.out = layers.convolution(inner, channels)
         if layers.version < TWO_LAYER_PASS_FROM:
-            self.passing: nn.Module = linear(layers.matrix(3 * pool.outputs, channels))
+            self.passing = [linear(layers.matrix(3 * pooled, channels))]
         else:
-            into = layers.matrix(3 * pool.outputs)
-            hidden, activation = linear(into, layers.vector(len(into))), layers.activation()
-            self.passing = nn.Sequential(hidden, activation, linear(layers.matrix(len(into), channels)))
+            into = layers.matrix(3 * pooled)
+            self.passing = [linear(into, layers.vector(len(into)))]
+            self.pass_activation = layers.activation()
+            self.passing.append(linear(layers.matrix(len(into), channels)))
 
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
-        """Logits for the trunk's x[B, C, N, N]: ``policies`` [B, K, N, N] and ``passing`` [B, K]. K is 1 for one
-        policy, 2 with an optimistic policy, 4 with Q values too."""
-        context = pooled(self.pool_activation(self.pool(x)))
-        local = self.activation(self.local(x) + self.bias(context)[..., None, None])
-        return {"policies": self.out(local), "passing": self.passing(context)}
-
-    def write(self, program: Program, x: Slot) -> None:
-        """Write this head to a program, with the outputs ``policies`` and ``passing``."""
-        context = program.pool(program.convolution(self.pool, x, after=self.pool_activation))
-        bias = program.linear(self.bias, context)
-        local = program.convolution(self.local, x, bias=bias, after=self.activation)
-        program.output("policies", program.convolution(self.out, local))
-        program.output("passing", _write_matrices(program, self.passing, context))
+    def describe(self, forward: Forward, x: Any) -> None:
+        """Describe this head, with the outputs ``policies`` [B, K, N, N] and ``passing`` [B, K]. K is 1 for one policy,
+        2 with an optimistic policy, 4 with Q values too."""
+        context = forward.pool(forward.convolution(self.pool, x, after=self.pool_activation))
+        bias = forward.linear(self.bias, context)
+        local = forward.convolution(self.local, x, bias=bias, after=self.activation)
+        forward.output("policies", forward.convolution(self.out, local))
+        if len(self.passing) > 1:
+            context = forward.linear(self.passing[0], context, self.pass_activation)
+        forward.output("passing", forward.linear(self.passing[-1], context))
 
 
 def _policy_channels(layers: LayerReader) -> int:
@@ -220,132 +217,114 @@ def _policy_channels(layers: LayerReader) -> int:
     return channels
 
 
-def _write_matrices(program: Program, layers: nn.Module, x: Slot) -> Slot:
-    """Write one linear layer, or two with an activation between them, to a program."""
-    if isinstance(layers, nn.Linear):
-        return program.linear(layers, x)
-    hidden, activation, out = cast(nn.Sequential, layers)
-    return program.linear(cast(nn.Linear, out), program.linear(cast(nn.Linear, hidden), x, activation))
-
-
-class Float32(nn.Sequential):
-    """Layers that stay in float32 in a network of another dtype."""
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Change the device of weights, not their dtype; torch calls this for ``to``, ``half`` and similar methods."""
-        return super()._apply(lambda values: values.to(fn(values).device), recurse)
-
-
-class ValueHead(nn.Module):
+class ValueHead(Part):
     """The value head: results, scores, errors and ownership; layers after pooling are in float32."""
 
     def __init__(self, layers: LayerReader, trunk: int):
         """Read the head, next in a file; ``trunk`` is the trunk's number of channels."""
-        super().__init__()
         layers.stream.name()
         if layers.version >= COUNTED_POLICY:
             layers.zeros("value", 3)
         local = layers.convolution(trunk)
-        self.local = convolution(local, layers.scaling(local.outputs))
+        inner = len(local.weight)
+        self.local = normalised(local, layers.scaling(inner))
         self.activation = layers.activation()
-        into = layers.matrix(3 * local.outputs)
-        hidden, activation = linear(into, layers.vector(len(into))), layers.activation()
+        into = layers.matrix(3 * inner)
+        self.hidden = linear(into, layers.vector(len(into)), is_float32=True)
+        self.hidden_activation = layers.activation()
         counts = 3, 6 if layers.version >= ERROR_FROM else 4
         weights = [(layers.matrix(len(into), count), layers.vector(count)) for count in counts]
-        out = linear(*(np.concatenate(parts) for parts in zip(*weights, strict=True)))
-        self.sums = Float32(hidden, activation, out)
-        self.ownership = convolution(layers.convolution(local.outputs, 1))
+        weight, bias = (np.concatenate(parts) for parts in zip(*weights, strict=True))
+        self.sums = linear(weight, bias, is_float32=True)
+        self.ownership = layers.convolution(inner, 1)
 
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
-        """Raw outputs for the trunk's x[B, C, N, N]: ``sums`` [B, 3 + 4 or 6], results and scores, and ``owners``
+    def describe(self, forward: Forward, x: Any) -> None:
+        """Describe this head, with the outputs ``sums`` [B, 3 + 4 or 6], results and scores, and ``owners``
         [B, 1, N, N]."""
-        local = self.activation(self.local(x))
-        return {"sums": self.sums(pooled_by_size(local)), "owners": self.ownership(local)}
-
-    def write(self, program: Program, x: Slot) -> None:
-        """Write this head to a program, with the outputs ``sums`` (results and scores) and ``owners``."""
-        local = program.convolution(self.local, x, after=self.activation)
-        program.output("sums", _write_matrices(program, self.sums, program.pool(local, by_size=True)))
-        program.output("owners", program.convolution(self.ownership, local))
+        local = forward.convolution(self.local, x, after=self.activation)
+        hidden = forward.linear(self.hidden, forward.pool(local, by_size=True), self.hidden_activation)
+        forward.output("sums", forward.linear(self.sums, hidden))
+        forward.output("owners", forward.convolution(self.ownership, local))
 
 
-def _parts(outputs: Mapping[str, Tensor], globals_: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _parts(outputs: Mapping[str, Any], globals_: Any) -> tuple[Any, Any, Any, Any]:
     """Policies [B, K, N*N+1], results [B, 3] with impossible ones at minus infinity, scores [B, 4 or 6] and owners
-    [B, N, N], from the outputs of the heads or of a program."""
-    policies = torch.cat([outputs["policies"].flatten(2), outputs["passing"][:, :, None]], dim=2)
-    sums = outputs["sums"]
+    [B, N, N], from the outputs of the heads."""
+    points, passing, sums = outputs["policies"], outputs["passing"], outputs["sums"]
+    points = points.reshape(*points.shape[:2], -1)
+    policies = library_of(points).concat([points, passing[:, :, None]], axis=2)
     return policies, result_logits(sums[:, :3], globals_), sums[:, 3:], outputs["owners"][:, 0]
 
 
-def mixed(policies: Tensor, optimism: float) -> Tensor:
+def mixed(policies: Any, optimism: float) -> Any:
     """Logits [B, N*N+1] mixed from the policy (optimism 0) and the optimistic policy (1) of policies[B, K, N*N+1]; the
     policy alone if K is 1."""
     if policies.shape[1] == 1:
         return policies[:, 0]
-    return torch.lerp(policies[:, 0], policies[:, 1], optimism)
+    return policies[:, 0] + optimism * (policies[:, 1] - policies[:, 0])
 
 
-def result_logits(results: Tensor, globals_: Tensor) -> Tensor:
+def result_logits(results: Any, globals_: Any) -> Any:
     """Logits [B, 3] of win, loss, no result for results[B, 3] and globals_[B, 19].
 
     No result is minus infinity under superko with area scoring, where every game ends.
     """
+    library = library_of(results)
     always_ends = (globals_[:, POSITIONAL_OR_SITUATIONAL_KO] != 0) & (globals_[:, TERRITORY_SCORING] == 0)
-    no_result = results[:, 2].masked_fill(always_ends, -torch.inf)
-    return torch.stack([results[:, 0], results[:, 1], no_result], dim=1)
+    no_result = library.where(always_ends, -math.inf, results[:, 2])
+    return library.stack([results[:, 0], results[:, 1], no_result], axis=1)
 
 
-def value_logit(logits: Tensor) -> Tensor:
+def value_logit(logits: Any) -> Any:
     """[B]: numbers whose tanh is the probability of a win minus that of a loss, for logits[B, 3].
 
     With p the softmax, artanh(p0 - p1) = (log(2 p0 + p2) - log(2 p1 + p2)) / 2.
     """
-    win, loss, no_result = logits.unbind(1)
-    gap = no_result - LOG_2
-    return (win - loss + F.softplus(gap - win) - F.softplus(gap - loss)) / 2.0
+    win, loss, gap = logits[:, 0], logits[:, 1], logits[:, 2] - LOG_2
+    return (win - loss + softplus(gap - win) - softplus(gap - loss)) / 2.0
 
 
 def outputs(
-    version: int, multipliers: Multipliers, policy: Tensor, results: Tensor, scores: Tensor, owners: Tensor
-) -> KataGoOutput[Tensor, Tensor]:
+    version: int, multipliers: Multipliers, policy: Any, results: Any, scores: Any, owners: Any
+) -> KataGoOutput[Any, Any]:
     """Outputs in points and probabilities, from raw outputs of a model version.
 
     Args:
         policy: [B, N*N+1] logits; ``results`` [B, 3] logits, minus infinity for impossible results.
         scores, owners: [B, 4 or 6] and [B, N, N], raw.
     """
-    win, loss, no_result = results.float().softmax(1).unbind(1)
-    scores = scores.float()
-    has_result = 1.0 - no_result
+    found, library = softmax(results), library_of(results)
+    has_result = 1.0 - found[:, 2]
     score = scores[:, 0] * multipliers.score_mean
-    deviation = F.softplus(scores[:, 1]) * multipliers.score_deviation
-    errors = torch.full_like(scores[:, :3], -1.0)
+    deviation = softplus(scores[:, 1]) * multipliers.score_deviation
+    errors = [library.full_like(score, -1.0)] * 3
     if version >= ERROR_FROM:
-        time = F.softplus(scores[:, 3:4]) * multipliers.variance_time
-        errors = torch.cat([time, _short_term(version, multipliers, scores[:, 4:6])], dim=1)
+        errors = [softplus(scores[:, 3]) * multipliers.variance_time, *_short_term(version, multipliers, scores)]
     return KataGoOutput(
-        policy=policy.float(),
-        win=win,
-        loss=loss,
-        no_result=no_result,
+        policy=policy,
+        win=found[:, 0],
+        loss=found[:, 1],
+        no_result=found[:, 2],
         lead=scores[:, 2] * multipliers.lead * has_result,
         score=score * has_result,
-        score_square=(score.square() + deviation.square()) * has_result,
-        variance_time=errors[:, 0],
-        value_error=errors[:, 1],
-        score_error=errors[:, 2],
-        ownership=owners.float().tanh(),
+        score_square=(score * score + deviation * deviation) * has_result,
+        variance_time=errors[0],
+        value_error=errors[1],
+        score_error=errors[2],
+        ownership=library.tanh(owners),
     )
 
 
-def _short_term(version: int, multipliers: Multipliers, raw: Tensor) -> Tensor:
-    """[B, 2]: short-term errors of value and score."""
-    factor = raw.new_tensor([multipliers.value_error, multipliers.score_error])
-    if version >= ERROR_OF_SQUARED_FROM:
-        return F.softplus(raw / 2.0) * factor.sqrt()
-    if version >= ERROR_OF_SQUARE_FROM:
-        return (F.softplus(raw) * factor).sqrt()
-    return F.softplus(raw) * raw.new_tensor([1.0, 10.0])
+def _short_term(version: int, multipliers: Multipliers, scores: Any) -> Iterator[Any]:
+    """Short-term errors of value and score, [B] each."""
+    factors = multipliers.value_error, multipliers.score_error
+    for raw, factor, early in zip((scores[:, 4], scores[:, 5]), factors, (1.0, 10.0), strict=True):
+        if version >= ERROR_OF_SQUARED_FROM:
+            yield softplus(raw / 2.0) * math.sqrt(factor)
+        elif version >= ERROR_OF_SQUARE_FROM:
+            yield (softplus(raw) * factor) ** 0.5
+        else:
+            yield softplus(raw) * early
 
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
@@ -362,8 +341,8 @@ class KataGoShape(Shape):
     channels: int = dimension("channels of the trunk", 1, MAX_CHANNELS)
 
 
-class KataGoNet(Model):
-    """One of KataGo's networks: the weights of its file and the forward pass.
+class KataGoNet(PlainNetwork):
+    """One of KataGo's networks: the layers of its file.
 
     Planes have the size of the board, so there are no masks as in KataGo, whose buffers may be larger than the board.
     """
@@ -396,31 +375,45 @@ class KataGoNet(Model):
         if has_options:
             has_rms_norm = stream.integer("kind of the last normalisation", 0, 1)
             layers.zeros("trunk", 5)
-        super().__init__(KataGoShape(PLANES, GLOBALS, count, channels))
+        self.shape = KataGoShape(PLANES, GLOBALS, count, channels)
         self.version, self.multipliers = layers.version, multipliers
         self.encoder = katago_encoder(bool(as_if_suicide), bool(without_atari))
         """name of the network's encoder"""
         self.policy_optimism = 0.0 if is_human else TREE_OPTIMISM
-        """weight of the optimistic policy in :meth:`forward`; no effect with one policy; 0 for human SL networks"""
-        self.stem = convolution(layers.convolution(PLANES, channels))
-        self.stem_globals = linear(layers.matrix(GLOBALS, channels))
+        """weight of the optimistic policy in :meth:`heads_of`; no effect with one policy; 0 for human SL networks"""
+        self.stem = layers.convolution(PLANES, channels)
+        self.stem_globals = linear(np.pad(layers.matrix(GLOBALS, channels), ((0, 0), (0, VALUES * is_human))))
         self.human = HumanEncoder(layers, channels) if is_human else None
         self.blocks = read_blocks(layers, count, channels)
-        self.tip = RmsNorm(layers, channels) if has_rms_norm else Norm(layers.scaling(channels), layers.activation())
+        self.tip: Any = (
+            RmsNorm(layers, channels) if has_rms_norm else norm(layers.scaling(channels), layers.activation())
+        )
         self.policy, self.value = PolicyHead(layers, channels), ValueHead(layers, channels)
 
-    def outputs(self, planes: Tensor, globals_: Tensor) -> Mapping[str, Tensor]:
-        """See :meth:`engine.nets.network.Model.outputs`, for planes[B, 22, N, N] and globals_[B, 19]."""
-        x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
+    def describe(self, forward: Forward) -> None:
+        """See :meth:`engine.nets.network.PlainNetwork.describe`."""
+        bias = forward.linear(self.stem_globals, forward.globals)
         if self.human is not None:
-            x = x + self.human(int(planes.shape[2]))
-        x = self.tip(self.blocks(x))
-        return self.value(x) | self.policy(x)
+            bias = self.human.describe(forward, bias)
+        x = forward.convolution(self.stem, forward.planes, bias=bias)
+        for block in self.blocks:
+            block.describe(forward, x)
+        x = self.tip.describe(forward, x) if isinstance(self.tip, RmsNorm) else forward.norm(x, self.tip)
+        self.policy.describe(forward, x)
+        self.value.describe(forward, x)
 
-    def heads_of(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+    def globals_at(self, size: int, globals_: Any) -> Any:
+        """The global values, followed by those of the human profile if there is one."""
+        if self.human is None:
+            return globals_
+        library = library_of(globals_)
+        profile = self.human.values[None, size] * library.ones_like(globals_[:, :1])
+        return library.concat([globals_, profile], axis=1)
+
+    def heads_of(self, outputs: Mapping[str, Any], planes: Any, globals_: Any) -> RawHeads:
         """The four heads of :class:`engine.nets.network.Heads`; the score is KataGo's lead."""
         policies, results, scores, owners = _parts(outputs, globals_)
-        no_result = results.softmax(1)[:, 2]
+        no_result = softmax(results)[:, 2]
         return RawHeads(
             policy=mixed(policies, self.policy_optimism),
             value=value_logit(results),
@@ -428,48 +421,41 @@ class KataGoNet(Model):
             ownership=owners,
         )
 
-    def raw(self, planes: Tensor, globals_: Tensor, optimism: float = ROOT_OPTIMISM) -> KataGoOutput[Tensor, Tensor]:
-        """All outputs of KataGo's ``kata-raw-nn``, for planes and globals as for :meth:`forward`.
+    def raw(self, output: Mapping[str, Any], globals_: Any, optimism: float = ROOT_OPTIMISM) -> KataGoOutput[Any, Any]:
+        """All outputs of KataGo's ``kata-raw-nn``, from the outputs of :meth:`describe`.
 
         Args:
             optimism: weight of the optimistic policy, 0 to 1.
         """
-        policies, results, scores, owners = _parts(self.outputs(planes, globals_), globals_)
+        policies, results, scores, owners = _parts(output, globals_)
         policy = mixed(policies, 0.0 if self.human else optimism)
         return outputs(self.version, self.multipliers, policy, results, scores, owners)
-
-    def write_program(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write_program`."""
-        into = self.stem_globals.weight
-        if self.human is not None:
-            into = torch.cat([into, torch.eye(len(into))], dim=1)
-        bias = program.product(into, self.stem_globals.bias, program.globals)
-        x = program.convolution(self.stem, program.planes, bias=bias)
-        write_blocks(self.blocks, program, x)
-        x = program.norm(x, self.tip.in_program())
-        self.policy.write(program, x)
-        self.value.write(program, x)
-
-    def globals_of_program(self, globals_: Tensor, size: int) -> Tensor:
-        """The global values, followed by the vector that a human profile adds to the trunk."""
-        if self.human is None:
-            return globals_
-        return torch.cat([globals_, self.human(size).flatten(1).expand(len(globals_), -1)], dim=1)
 
     @property
     def words(self) -> str:
         """Description of the architecture in words."""
-        kinds = Counter(block.words for block in self.blocks.modules() if hasattr(block, "words"))
+        kinds = Counter(_words(self.blocks))
         counts = ", ".join(f"{count} {words}" for words, count in kinds.items())
-        activation = type(self.tip.activation).__name__
+        tip = self.tip.norm if isinstance(self.tip, RmsNorm) else self.tip
+        activation = ACTIVATION_NAMES[tip.activation]
         return f"{counts} blocks; trunk of {self.shape.channels} channels; {activation}"
 
 
-def load_katago(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
-    """Read a network file on the CPU.
+ACTIVATION_NAMES = {IDENTITY: "Identity", RELU: "ReLU", MISH: "Mish", SILU: "SiLU"}
+
+
+def _words(blocks: Iterable[Any]) -> Iterator[str]:
+    """The kinds of blocks of a stack, with those nested in them."""
+    for block in blocks:
+        yield block.words
+        yield from _words(getattr(block, "blocks", ()))
+
+
+def load_katago(path: Path) -> tuple[PlainNetwork, NetworkSpec, dict[str, Any]]:
+    """Read a network file.
 
     Returns:
-        the model in float32, its spec, and a record: ``name``, ``version``, ``architecture`` in words, number of
+        the network, its spec, and a record: ``name``, ``version``, ``architecture`` in words, number of
         ``parameters`` in the file, and ``human``, whether it is a human SL network.
     Raises:
         ValueError: damaged, truncated, oversized or unknown file; one line naming the file, the byte and the field,
@@ -483,7 +469,7 @@ def load_katago(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
         layers = LayerReader(stream, stream.integer("model version", FIRST_VERSION, LAST_VERSION))
         model = KataGoNet(layers)
         stream.check_end()
-        if not all(values.isfinite().all() for values in model.parameters()):
+        if not all(np.isfinite(values).all() for _, values in named_arrays(model)):
             raise stream.wrong("weights", "infinite ones once they are normalised", "finite ones")
     record = {
         "name": name, "version": layers.version, "architecture": model.words,

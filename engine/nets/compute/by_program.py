@@ -1,0 +1,71 @@
+"""Networks on processors in float32: programs behind the Network interface."""
+
+import threading
+
+import numpy as np
+
+from engine.nets.compute.program import CompiledNetwork, Program
+from engine.nets.compute.simd import FEATURES
+from engine.nets.compute.winograd import tile_side
+from engine.nets.forward import Unwritable
+from engine.nets.layers import folded
+from engine.nets.network import NetArrays, NetworkSpec, PlainNetwork, activated, check_inputs
+
+COUNTED_ON = 9
+"""Board size on which a program's global values are counted; every board size gives the same number"""
+HAS_BFLOAT16, HAS_MATRIX_UNIT = ("+" + name in FEATURES.split(",") for name in ("avx512bf16", "amx-tile"))
+"""Whether the processor has instructions for bfloat16, and a unit for products of bfloat16 matrices (AMX), many times
+as fast as float32"""
+_BUILDING = threading.Lock()
+"""Held while a program is written: threads that need the same one should make it once."""
+
+
+class ProgramNetwork:
+    """A network on the processor as programs (:mod:`engine.nets.compute.program`), one for each Winograd tile size.
+
+    Nearly always this is faster than torch in 16 bits, except on processors with a matrix unit.
+    """
+
+    device, batches_requests, dtype = "cpu", False, "float32"
+
+    def __init__(self, network: PlainNetwork, spec: NetworkSpec):
+        """Keep the network's arrays; programs are made when they are first needed."""
+        self.spec, self.shape = spec, network.shape
+        self._network: PlainNetwork = folded(network)
+        self._programs: dict[int, CompiledNetwork] = {}
+
+    def evaluate(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
+        """See :meth:`engine.nets.network.Network.evaluate`."""
+        check_inputs(self.spec, self.shape, planes, globals_)
+        size = planes.shape[2]
+        outputs = self._program(tile_side(size)).run(planes, self._network.globals_at(size, globals_))
+        return activated(self._network.heads_of(outputs, planes, globals_))
+
+    def _program(self, side: int) -> CompiledNetwork:
+        """The program for boards with Winograd tile size ``side``."""
+        if side not in self._programs:
+            with _BUILDING:
+                if side not in self._programs:
+                    self._programs[side] = _written(self._network, side).compiled()
+        return self._programs[side]
+
+
+def _written(network: PlainNetwork, side: int) -> Program:
+    """A network's program for boards with Winograd tile size ``side``.
+
+    Raises:
+        Unwritable: the network has layers that only torch computes.
+    """
+    globals_ = network.globals_at(COUNTED_ON, np.zeros((1, network.shape.globals), np.float32))
+    program = Program(network.shape.planes, globals_.shape[1], side)
+    network.describe(program)
+    return program
+
+
+def can_write(network: PlainNetwork) -> bool:
+    """Whether programs support a network's layers."""
+    try:
+        _written(network, 4)
+    except Unwritable:
+        return False
+    return True
