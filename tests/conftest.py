@@ -94,17 +94,15 @@ def make_player():
 @pytest.fixture(scope="session")
 def tiny_network(tmp_path_factory) -> Path:
     """A file with a network of random weights, always the same, for boards of 7 to 9."""
-    import torch
 
     from engine.features.encoder import KEIMA
     from engine.nets.architectures.resnet import ResNet, ResNetShape
     from engine.nets.files.checkpoint import save_network
+    from engine.nets.layers import Drawn
     from engine.nets.network import HEADS, NetworkSpec
 
     path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
     spec = NetworkSpec("tiny", KEIMA.name, 7, 9, tuple(HEADS))
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        network = ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8))
+    network = ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8), Drawn(1))
     save_network(path, network, spec, {})
     return path

@@ -7,8 +7,8 @@ import sys
 
 IN_FLOAT32 = (
     *(sys.executable, "-P", "-c"),
-    "import sys; from engine.nets.compute import adapter, precision; "
-    "adapter.prefers_bfloat16 = precision.prefers_bfloat16 = lambda device: False; "
+    "import sys; from engine.nets.compute import by_torch, precision; "
+    "by_torch.prefers_bfloat16 = precision.prefers_bfloat16 = lambda device: False; "
     "from gtp.cli import main; main(sys.argv[1:])",
 )
 """What a command line begins with; ``PYTHONPATH`` says where the sources lie if it does not start there"""

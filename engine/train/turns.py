@@ -217,5 +217,6 @@ class TurnLearner(Learner):
         """
         model = self.averaged()
         if isinstance(model, ResNet):
-            model.fold_globals(self._folded)
+            with torch.no_grad():
+                model.fold_globals(self._folded)
         save_network(path, model, self.spec, record | {"step": self.step})

@@ -1,7 +1,7 @@
 """The fake network with configurable faults, and the two parts of the campaign that use it."""
 
+import numpy as np
 import pytest
-import torch
 
 from bench.match.gtp_client import ROOT, EngineRefused, GtpClient
 from bench.reliability import clocked, made_network
@@ -12,31 +12,31 @@ from engine.play.clock import charge
 
 def asked(network):
     """What it says of an empty board."""
-    return network.evaluate(torch.zeros(1, KEIMA.planes, 9, 9), torch.zeros(1, KEIMA.globals))
+    return network.evaluate(np.zeros((1, KEIMA.planes, 9, 9), np.float32), np.zeros((1, KEIMA.globals), np.float32))
 
 
 @pytest.mark.parametrize(
-    ("fault", "error"), [("error", RuntimeError), ("memory", torch.OutOfMemoryError), ("nan", None), ("hang", None)]
+    ("fault", "error"), [("error", RuntimeError), ("memory", RuntimeError), ("nan", None), ("hang", None)]
 )
 def test_a_fault_begins_and_ends_when_it_is_told_to(monkeypatch, fault, error):
     slept = []
     monkeypatch.setattr(made_network.time, "sleep", slept.append)
     network = MadeNetwork(0.0, fault, good=1, bad=1)
-    assert asked(network).value.isfinite().all() and made_network.HANG_S not in slept
+    assert np.isfinite(asked(network).value).all() and made_network.HANG_S not in slept
     if error is None:
-        assert asked(network).value.isnan().all()
+        assert np.isnan(asked(network).value).all()
         assert (made_network.HANG_S in slept) == (fault == "hang")
     else:
         with pytest.raises(error):
             asked(network)
-    assert asked(network).value.isfinite().all()
+    assert np.isfinite(asked(network).value).all()
 
 
 def test_a_position_costs_what_was_ordered(monkeypatch):
     slept = []
     monkeypatch.setattr(made_network.time, "sleep", slept.append)
     network = MadeNetwork(0.05, "none", good=0, bad=0)
-    network.evaluate(torch.zeros(4, KEIMA.planes, 9, 9), torch.zeros(4, KEIMA.globals))
+    network.evaluate(np.zeros((4, KEIMA.planes, 9, 9), np.float32), np.zeros((4, KEIMA.globals), np.float32))
     assert slept == [0.2]
 
 

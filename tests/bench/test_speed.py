@@ -10,8 +10,10 @@ from bench.speed.subjects import NETWORKS, shape_of
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import point_of
 from engine.go.position import META_TO_MOVE, is_legal_move, new_position, play_move
-from engine.nets.architectures.registry import new_model
+from engine.nets.architectures.registry import make
 from engine.nets.files.read import forward_flops
+from engine.nets.layers import Drawn
+from engine.nets.model import model_of
 from tests.bench.lines import figures, refusal
 
 QUICK = ("--device", "cpu", "--seconds", "0.01", "--repeats", "1", "--threads", "2")
@@ -58,14 +60,14 @@ def test_a_bad_option_is_one_clear_line(command, options, message):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_operations_are_two_for_each_weight_and_point_it_is_used_on(name):
-    model = new_model(*shape_of(name), device="meta")
+    network = make(*shape_of(name), Drawn(1))
     counted = 0
-    for layer in model.modules():
+    for layer in model_of(network).modules():
         if isinstance(layer, torch.nn.Conv2d):
             counted += 2 * 361 * layer.weight.numel()
         elif isinstance(layer, torch.nn.Linear):
             counted += 2 * layer.weight.numel()
-    assert forward_flops(model, 19) == counted
+    assert forward_flops(network, 19) == counted
 
 
 def test_a_processor_multiplies_matrices():

@@ -11,9 +11,10 @@ from click.testing import CliRunner
 from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.rollout_values import rollout_values
 from engine.evaluation.values import by_move, calibration_error, errors_beside, histogram, reliability
-from engine.nets.architectures.registry import new_model, new_spec
+from engine.nets.architectures.registry import new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
+from engine.nets.model import new_model
 from engine.nets.network import HEADS
 from engine.play.factory import shipped_tables
 from engine.records.games import write_games

@@ -12,6 +12,7 @@ import gtp.cli.doctor
 from engine.features.encoder import KEIMA
 from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.files.checkpoint import save_network
+from engine.nets.layers import Drawn
 from engine.nets.network import HEADS, NetworkSpec
 from gtp.cli.doctor import doctor
 from weights import entries, find_network
@@ -22,7 +23,7 @@ def tiny(tmp_path):
     """A network of random weights."""
     path = tmp_path / "tiny.safetensors"
     spec = NetworkSpec("tiny", KEIMA.name, 7, 9, tuple(HEADS))
-    save_network(path, ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8)), spec, {})
+    save_network(path, ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8), Drawn(1)), spec, {})
     return path
 
 

@@ -30,12 +30,12 @@ def test_asking_gives_the_heads_there_are_as_arrays():
     rng = np.random.default_rng(1)
     planes = rng.integers(0, 2, (4, PLANES, SIZE, SIZE)).astype(np.float32)
     globals_ = rng.normal(0, 1, (4, GLOBALS)).astype(np.float32)
-    expected = network.evaluate(torch.from_numpy(planes), torch.from_numpy(globals_))
+    expected = network.evaluate(planes, globals_)
     network.spec = replace(network.spec, heads=("policy", "ownership"))
     with InferenceServer(network, threads=1) as server:
         output = server.ask(planes, globals_)
-    np.testing.assert_array_equal(output.policy, expected.policy.numpy())
-    np.testing.assert_array_equal(output.ownership, expected.ownership.numpy())
+    np.testing.assert_array_equal(output.policy, expected.policy)
+    np.testing.assert_array_equal(output.ownership, expected.ownership)
     assert output.value is None and output.score is None
     with InferenceServer(FailingNetwork(None), threads=1) as server, pytest.raises(RuntimeError):
         server.ask(planes, globals_)
@@ -49,12 +49,12 @@ def test_outputs_are_the_networks_own_whatever_is_batched_with_them():
             server.submit(request)
         for request in requests:
             server.wait(request)
-            direct = network.evaluate(request.tensors["planes"], request.tensors["globals"])
+            direct = network.evaluate(request.planes, request.globals)
             n = request.count
-            assert np.array_equal(request.policy[:n], direct.policy.numpy()[:n])
-            assert np.array_equal(request.value[:n], direct.value.numpy()[:n])
-            assert np.array_equal(request.score[:n], direct.score.numpy()[:n])
-            assert np.array_equal(request.ownership[:n], direct.ownership.numpy()[:n])
+            assert np.array_equal(request.policy[:n], direct.policy[:n])
+            assert np.array_equal(request.value[:n], direct.value[:n])
+            assert np.array_equal(request.score[:n], direct.score[:n])
+            assert np.array_equal(request.ownership[:n], direct.ownership[:n])
             assert request.state is State.DONE
         assert server.evaluations == sum(request.count for request in requests)
         assert server.pace.seconds_per_position > 0
@@ -69,8 +69,8 @@ def test_many_callers_at_once_all_get_their_answers():
             for _ in range(50):
                 server.submit(request)
                 server.wait(request)
-                direct = server.network.evaluate(request.tensors["planes"][:3], request.tensors["globals"][:3])
-                if not np.array_equal(request.value[:3], direct.value.numpy()):
+                direct = server.network.evaluate(request.planes[:3], request.globals[:3])
+                if not np.array_equal(request.value[:3], direct.value):
                     failures.append(seed)
 
         threads = [threading.Thread(target=call, args=(seed,)) for seed in range(6)]
@@ -207,8 +207,8 @@ class SmallMemory(HashNetwork):
 def is_answered(request) -> bool:
     """Whether a request holds what the hash network says."""
     count = request.count
-    direct = HashNetwork("test").evaluate(request.tensors["planes"][:count], request.tensors["globals"][:count])
-    return all(np.array_equal(getattr(request, name)[:count], head.numpy()) for name, head in direct._asdict().items())
+    direct = HashNetwork("test").evaluate(request.planes[:count], request.globals[:count])
+    return all(np.array_equal(getattr(request, name)[:count], head) for name, head in direct._asdict().items())
 
 
 def test_a_batch_too_large_for_the_device_is_halved_until_it_fits(capfd):
@@ -271,7 +271,7 @@ class LosesNumbers(HashNetwork):
 
     def evaluate(self, planes, globals_):
         output = super().evaluate(planes, globals_)
-        return output._replace(score=torch.full_like(output.value, torch.nan))
+        return output._replace(score=np.full_like(output.value, np.nan))
 
 
 def test_a_device_whose_numbers_are_lost_goes_on_in_32_bits(capfd):

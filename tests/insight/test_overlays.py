@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import KEIMA
@@ -43,7 +42,7 @@ class Mirror(UniformNetwork):
             self.hanging.set()
             assert self.gate.wait(2 * STUCK_S)
         own = planes[:, OWN]
-        logits = torch.cat([own.flatten(1), torch.zeros(len(own), 1)], dim=1)
+        logits = np.concatenate([own.reshape(len(own), -1), np.zeros((len(own), 1), np.float32)], axis=1)
         return super().evaluate(planes, globals_)._replace(policy=logits, ownership=own)
 
 

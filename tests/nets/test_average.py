@@ -7,7 +7,8 @@ import torch
 from click.testing import CliRunner
 
 from engine.nets.architectures.registry import new_spec
-from engine.nets.files.checkpoint import average, load_model, save_network
+from engine.nets.files.checkpoint import average, save_network
+from engine.nets.model import load_model
 from gtp.cli.weights import weights_group
 from tests.nets.models import toy
 

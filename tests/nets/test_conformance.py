@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from engine.inference.server import InferenceServer
-from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
-from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.architectures.registry import ARCHITECTURES, new_spec
+from engine.nets.files.checkpoint import save_network
+from engine.nets.model import load_model, new_model
 from engine.nets.network import PASS_GAP, RawHeads
 from engine.nets.on_device import load_network
-from tests.nets.models import CPU, NETWORKS, SHAPES, inputs, toy, toy_network
+from tests.nets.models import NETWORKS, SHAPES, InTensors, inputs, network_of, toy, toy_network
 
 COUNT, SIZE = 5, 7
 HEADS = {
@@ -139,12 +139,12 @@ def test_the_inference_server_serves_it(name):
     planes, globals_ = inputs(name, COUNT)
     with InferenceServer(toy_network(name), threads=1) as server:
         request = server.new_request(SIZE, COUNT, planes.shape[1], globals_.shape[1])
-        request.planes[:], request.globals[:], request.count = planes, globals_, COUNT
+        request.planes[:], request.globals[:], request.count = planes.numpy(), globals_.numpy(), COUNT
         server.submit(request)
         server.wait(request)
     for head, values in toy_network(name).evaluate(planes, globals_)._asdict().items():
-        expected = torch.zeros_like(request.tensors[head]) if values is None else values
-        torch.testing.assert_close(request.tensors[head], expected, rtol=1e-4, atol=1e-5)
+        expected = torch.zeros_like(torch.from_numpy(request.arrays[head])) if values is None else values
+        torch.testing.assert_close(torch.from_numpy(request.arrays[head]), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -182,7 +182,7 @@ def test_a_file_brings_the_same_network_back(name, tmp_path):
         read, spec, record = load_model(paths[-1])
         assert (read.shape, spec, record) == (model.shape, new_spec(model, part), {"step": 5})
         assert all(torch.equal(value, model.state_dict()[key]) for key, value in read.state_dict().items())
-    network = load_network(tuple(paths) if len(paths) == 2 else paths[0], "cpu")
+    network = InTensors(load_network(tuple(paths) if len(paths) == 2 else paths[0], "cpu"))
     assert network.spec.name == name
     planes, globals_ = inputs(name, COUNT)
     expected = toy_network(name, reduced=None).evaluate(planes, globals_)
@@ -196,7 +196,7 @@ def test_the_interface_shows_what_the_model_computes(name):
     with torch.no_grad():
         raw = model(planes, globals_)
     assert isinstance(raw, RawHeads)
-    output = TorchNetwork(model, new_spec(model, "toy"), CPU, reduced=False).evaluate(planes, globals_)
+    output = network_of(model, new_spec(model, "toy"), reduced=False).evaluate(planes, globals_)
     expected = {
         "policy": raw.policy,
         "value": None if raw.value is None else raw.value.tanh(),
@@ -212,7 +212,7 @@ def test_the_interface_shows_what_the_model_computes(name):
 def test_the_model_stays_as_it_was(name):
     model = toy(name).train()
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    TorchNetwork(model, new_spec(model, "toy"), CPU, reduced=True).evaluate(*inputs(name, 2))
+    network_of(model, new_spec(model, "toy"), reduced=True).evaluate(*inputs(name, 2))
     assert model.training
     assert before.keys() == model.state_dict().keys()
     assert all(torch.equal(value, model.state_dict()[key]) for key, value in before.items())
@@ -256,7 +256,7 @@ def test_without_a_pass_output_the_pass_is_the_last_choice():
 def test_no_architecture_needs_globals():
     model = toy("keima-resnet", globals=0)
     planes, _ = inputs("keima-resnet", 2)
-    network = TorchNetwork(model, new_spec(model, "toy"), CPU, reduced=False)
+    network = network_of(model, new_spec(model, "toy"), reduced=False)
     assert len(heads_of(network.evaluate(planes, torch.zeros(2, 0)))) == 4
 
 

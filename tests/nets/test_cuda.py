@@ -2,16 +2,19 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
 from engine.nets.architectures.registry import new_spec
-from engine.nets.compute import runner as cuda
-from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.compute import cuda
+from engine.nets.compute.by_torch import TorchNetwork
+from engine.nets.compute.cuda import ROWS, CudaRunner, fill, rows_for
 from engine.nets.compute.precision import learns_in_bfloat16, reduced_dtype
-from engine.nets.compute.runner import ROWS, CudaRunner, PlainRunner, fill, is_out_of_memory, release_memory, rows_for
-from engine.nets.network import NetOutput
-from tests.nets.models import inputs, toy, toy_network
+from engine.nets.compute.runner import PlainRunner, is_out_of_memory, release_memory
+from engine.nets.model import plain_of
+from engine.nets.network import Heads
+from tests.nets.models import inputs, network_of, toy, toy_network
 
 
 def test_a_graph_is_the_smallest_that_holds_the_batch():
@@ -23,21 +26,21 @@ def test_a_graph_is_the_smallest_that_holds_the_batch():
 
 def test_parts_fill_the_first_rows_and_leave_the_others():
     target = torch.full((6, 2), -1.0)
-    fill(target, [torch.zeros(1, 2), torch.ones(3, 2)])
+    fill(target, [np.zeros((1, 2), np.float32), np.ones((3, 2), np.float32)])
     assert target[:, 0].tolist() == [0, 1, 1, 1, -1, -1]
 
 
 def test_only_the_rows_asked_for_come_out():
-    heads = NetOutput(policy=torch.zeros(8, 26), value=torch.arange(8.0)).each(lambda head: head[:3])
+    heads = Heads(policy=torch.zeros(8, 26), value=torch.arange(8.0)).each(lambda head: head[:3])
     assert heads.policy.shape == (3, 26) and heads.value.tolist() == [0, 1, 2]
     assert heads.score is None and heads.ownership is None
 
 
 def test_a_plain_runner_joins_what_several_callers_ask():
     network = toy_network("keima-resnet")
-    planes, globals_ = inputs("keima-resnet", 5)
-    found = PlainRunner(network).run(planes.split([2, 3]), globals_.split([2, 3]))
-    torch.testing.assert_close(found.policy, network.evaluate(planes, globals_).policy)
+    planes, globals_ = (one.numpy() for one in inputs("keima-resnet", 5))
+    found = PlainRunner(network).run([planes[:2], planes[2:]], [globals_[:2], globals_[2:]])
+    np.testing.assert_array_equal(found.policy, network.evaluate(planes, globals_).policy)
 
 
 def test_running_out_of_memory_is_known_by_class_or_words():
@@ -96,7 +99,7 @@ def test_graphs_that_memory_does_not_hold_lower_the_limit(monkeypatch):
 
 
 def test_nothing_waits_for_the_whole_device_while_a_graph_is_captured(monkeypatch):
-    """CUDA would end the capture: :data:`engine.nets.compute.runner._CAPTURING`."""
+    """CUDA would end the capture: :data:`engine.nets.compute.cuda._CAPTURING`."""
     were_held = []
     for name in ("synchronize", "empty_cache"):
         monkeypatch.setattr(torch.cuda, name, lambda *_: were_held.append(cuda._CAPTURING.locked()))
@@ -120,9 +123,9 @@ def test_no_network_learns_in_emulated_bfloat16(monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.parametrize("use_graphs", [True, False])
 def test_a_cuda_runner_gives_the_networks_own_outputs(use_graphs):
-    model, device = toy("keima-resnet"), torch.device("cuda", 0)
-    exact = TorchNetwork(model, new_spec(model, "toy"), torch.device("cpu"), reduced=False)
-    network = TorchNetwork(model, new_spec(model, "toy"), device, reduced=False)
+    model, device = toy("keima-resnet"), "cuda:0"
+    exact = network_of(model, new_spec(model, "toy"), reduced=False)
+    network = TorchNetwork(plain_of(model), new_spec(model, "toy"), device, reduced=False)
     runners = [CudaRunner(network, use_graphs) for _ in range(2)]
 
     def agrees(seed: int) -> bool:
@@ -130,9 +133,10 @@ def test_a_cuda_runner_gives_the_networks_own_outputs(use_graphs):
         for count in (1, 3, 7, 8, 40):
             planes, globals_ = inputs("keima-resnet", count, size=7 + seed % 2, seed=seed)
             parts = [1, count - 1] if count > 1 else [1]
-            found = runner.run(planes.split(parts), globals_.split(parts))
+            found = runner.run(*([one.numpy() for one in both.split(parts)] for both in (planes, globals_)))
             for head, expected in zip(found, exact.evaluate(planes, globals_), strict=True):
-                torch.testing.assert_close(head, expected, rtol=2e-2, atol=2e-3)  # convolutions may run in TF32
+                # Convolutions may run in TF32.
+                torch.testing.assert_close(torch.from_numpy(head), expected, rtol=2e-2, atol=2e-3)
         return True
 
     with ThreadPoolExecutor(2) as threads:
@@ -142,9 +146,13 @@ def test_a_cuda_runner_gives_the_networks_own_outputs(use_graphs):
 
 @pytest.mark.gpu
 def test_reduced_precision_on_a_gpu_stays_close():
-    model, device = toy("keima-resnet"), torch.device("cuda", 0)
+    model, device = toy("keima-resnet"), "cuda:0"
     planes, globals_ = inputs("keima-resnet", 16)
-    exact = TorchNetwork(model, new_spec(model, "toy"), torch.device("cpu"), reduced=False).evaluate(planes, globals_)
-    rough = CudaRunner(TorchNetwork(model, new_spec(model, "toy"), device)).run([planes], [globals_])
+    exact = network_of(model, new_spec(model, "toy"), reduced=False).evaluate(planes, globals_)
+    rough = (
+        CudaRunner(TorchNetwork(plain_of(model), new_spec(model, "toy"), device))
+        .run([planes.numpy()], [globals_.numpy()])
+        .each(torch.from_numpy)
+    )
     assert (exact.policy.softmax(1) - rough.policy.softmax(1)).abs().max() < 0.02
     assert (exact.value - rough.value).abs().max() < 0.05

@@ -1,16 +1,16 @@
 """The networks without weights keep their promises."""
 
+import numpy as np
 import pytest
-import torch
 
 from engine.nets.fakes import HashNetwork, SerialNetwork, UniformNetwork
 
 
 def inputs(count: int, size: int = 5, seed: int = 0):
     """Planes of zeros and ones, and any globals."""
-    generator = torch.Generator().manual_seed(seed)
-    planes = torch.randint(0, 2, (count, 4, size, size), generator=generator).float()
-    return planes, torch.randn(count, 3, generator=generator)
+    random = np.random.default_rng(seed)
+    planes = random.integers(0, 2, (count, 4, size, size)).astype(np.float32)
+    return planes, random.standard_normal((count, 3), np.float32)
 
 
 def test_the_hash_network_is_a_function_of_each_row_alone():
@@ -20,7 +20,7 @@ def test_the_hash_network_is_a_function_of_each_row_alone():
     for row in range(6):
         alone = network.evaluate(planes[row : row + 1], globals_[row : row + 1])
         for part, whole in zip(alone, together, strict=True):
-            assert torch.equal(part[0], whole[row])
+            assert np.array_equal(part[0], whole[row])
     assert len(set(together.value.tolist())) == 6
 
 
@@ -28,12 +28,12 @@ def test_any_change_of_input_changes_the_hash_networks_outputs():
     network = HashNetwork("test")
     planes, globals_ = inputs(1)
     first = network.evaluate(planes, globals_).policy
-    for index in range(planes.numel()):
-        changed = planes.clone()
-        changed.view(-1)[index] = 1 - changed.view(-1)[index]
-        assert not torch.equal(network.evaluate(changed, globals_).policy, first)
-    assert not torch.equal(network.evaluate(planes, globals_ + 0.01).policy, first)
-    assert not torch.equal(HashNetwork("test", seed=2).evaluate(planes, globals_).policy, first)
+    for index in range(planes.size):
+        changed = planes.copy()
+        changed.flat[index] = 1 - changed.flat[index]
+        assert not np.array_equal(network.evaluate(changed, globals_).policy, first)
+    assert not np.array_equal(network.evaluate(planes, globals_ + 0.01).policy, first)
+    assert not np.array_equal(HashNetwork("test", seed=2).evaluate(planes, globals_).policy, first)
 
 
 def test_hash_outputs_fill_their_ranges():
@@ -53,7 +53,7 @@ def test_the_serial_network_works_one_batch_after_another():
     now, slept = [10.0], []
     network = SerialNetwork("test", batch_s=0.002, rows=4, clock=lambda: now[0], sleep=slept.append)
     for count in (1, 4, 5):
-        assert len(network.evaluate(*inputs(count)).value.unique()) == count
+        assert len(np.unique(network.evaluate(*inputs(count)).value)) == count
     # All three came at once: the second waits for the first, and the third is two batches.
     assert slept == pytest.approx([0.002, 0.004, 0.008])
     assert network.idle_s == 0.0 and (network.calls, network.positions) == (3, 10)

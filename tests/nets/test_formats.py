@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.nets.architectures.registry import new_spec
-from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.files.checkpoint import save_network
 from engine.nets.files.header import (
     EXPECTED,
     EXPECTED_INPUTS,
@@ -19,9 +19,10 @@ from engine.nets.files.header import (
     expected_input,
     recognise,
 )
-from engine.nets.files.leela_zero import load_leela, save_leela
+from engine.nets.files.leela_zero import save_leela
 from engine.nets.files.read import convert, read_network
-from tests.nets.models import toy
+from engine.nets.model import load_model
+from tests.nets.models import leela_model, toy
 
 KATAGO_TEXT = b"g170-b6c96-s1\n8\n22\n19\ntrunk\n6\n96\n96\n64\n32\n32\nconv1\n"
 
@@ -128,7 +129,7 @@ def test_ours_become_leela_zeros_and_come_back(name, tmp_path):
     assert recognise(tmp_path / name) == Header(LEELA_ZERO, 1, "")
     convert(tmp_path / name, tmp_path / "back.safetensors")
     model, spec, training = load_model(tmp_path / "back.safetensors")
-    read = load_leela(tmp_path / name)[0].state_dict()
+    read = leela_model(tmp_path / name)[0].state_dict()
     assert all(torch.equal(value, read[key]) for key, value in model.state_dict().items())
     assert spec.encoder == "leela-18" and spec.max_size == 19
     assert training["converted"]["format"] == "Leela Zero, version 1" and training["converted"]["file"] == name

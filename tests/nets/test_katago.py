@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.precision import reduced_dtype
 from engine.nets.files.header import expected_input
 from engine.nets.katago.model import DEFAULT_PROFILE, RANKS, load_katago, profile_values
+from engine.nets.layers import named_arrays
+from engine.nets.model import model_of
 from engine.nets.network import RawHeads
 from tests.nets import katago_twin
 from tests.nets.katago_files import IDENTITY, MISH, RELU, SILU, random_network, written
+from tests.nets.models import exact_output, network_of, raw, reference_of
 
 CPU = torch.device("cpu")
 ATTENTION = [
@@ -78,8 +80,7 @@ def test_every_output_is_what_the_twin_says(name, tmp_path):
     for size in (2, 7):
         planes, globals_ = inputs(3, size)
         optimism = 0.0 if "human" in name else 0.3
-        with torch.no_grad():
-            found = model.raw(planes, globals_, 0.3)._asdict()
+        found = raw(model, planes, globals_, 0.3)._asdict()
         for output, values in expected(NETWORKS[name], planes, globals_, optimism).items():
             np.testing.assert_allclose(found[output].numpy(), values, rtol=2e-4, atol=2e-5, err_msg=f"{output}, {size}")
 
@@ -90,8 +91,9 @@ def test_every_output_is_what_the_twin_says(name, tmp_path):
 def test_every_encoding_holds_the_same_network(name, is_binary, packed, tmp_path):
     one, *_ = load_katago(saved(tmp_path, NETWORKS[name]))
     other, *_ = load_katago(saved(tmp_path, NETWORKS[name], is_binary, packed))
-    assert one.state_dict().keys() == other.state_dict().keys()
-    assert all(torch.equal(values, other.state_dict()[key]) for key, values in one.state_dict().items())
+    one, other = dict(named_arrays(one)), dict(named_arrays(other))
+    assert one.keys() == other.keys() and len(one) > 20
+    assert all(np.array_equal(values, other[key]) for key, values in one.items())
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -100,7 +102,7 @@ def test_heads_for_the_search_agree_with_all_that_is_told(name, tmp_path):
     model.policy_optimism = 0.7
     planes, globals_ = inputs(4, 5)
     with torch.no_grad():
-        heads, told = model(planes, globals_), model.raw(planes, globals_, 0.7)
+        heads, told = model_of(model).eval()(planes, globals_), raw(model, planes, globals_, 0.7)
     assert isinstance(heads, RawHeads)
     torch.testing.assert_close(heads.value.tanh(), told.win - told.loss)
     torch.testing.assert_close(heads.score, told.lead)
@@ -116,7 +118,7 @@ def test_values_near_the_ends_keep_their_logit(tmp_path):
     bias["weight"][:] = 40, -40, -30
     model, *_ = load_katago(saved(tmp_path, network))
     with torch.no_grad():
-        logits = model(*inputs(2, 5)).value
+        logits = model_of(model)(*inputs(2, 5)).value
     # Odds of e^80 without a result; with one, what is not won is half of e^-30 / e^40.
     assert logits.tolist() == pytest.approx([40.0, (70 + np.log(2)) / 2], rel=1e-5)
 
@@ -125,8 +127,8 @@ def test_values_near_the_ends_keep_their_logit(tmp_path):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_interface_shows_what_the_model_computes(name, reduced, tmp_path):
     model, spec, _ = load_katago(saved(tmp_path, NETWORKS[name]))
-    network = TorchNetwork(model, spec, CPU, reduced)
-    before = {key: values.clone() for key, values in model.state_dict().items()}
+    network = network_of(model, spec, reduced)
+    before = {key: values.copy() for key, values in named_arrays(model)}
     for size, count in ((5, 3), (13, 1), (5, 1)):
         planes, globals_ = inputs(count, size, seed=size)
         exact, found = exact_output(model, planes, globals_), network.evaluate(planes, globals_)
@@ -134,13 +136,14 @@ def test_the_interface_shows_what_the_model_computes(name, reduced, tmp_path):
         for one, other, bound in zip(exact, found, bounds, strict=True):
             assert other.dtype == torch.float32
             assert (one - other).abs().max() < bound * max(1.0, float(one.abs().max()))
-    assert all(torch.equal(values, before[key]) for key, values in model.state_dict().items())
+    assert all(np.array_equal(values, before[key]) for key, values in named_arrays(model))
 
 
 def test_values_are_summed_up_in_float32_whatever_the_rest_is_in(tmp_path):
-    model, *_ = load_katago(saved(tmp_path, NETWORKS["v17-hybrid"]))
+    model = model_of(load_katago(saved(tmp_path, NETWORKS["v17-hybrid"]))[0])
     kept = {key: values.clone() for key, values in model.value.sums.state_dict().items()}
     model.to(torch.float16)
+    assert {values.dtype for values in model.value.hidden.state_dict().values()} == {torch.float32}
     assert {values.dtype for values in model.blocks.state_dict().values()} == {torch.float16}
     assert all(torch.equal(values, kept[key]) for key, values in model.value.sums.state_dict().items())
 
@@ -157,8 +160,9 @@ def test_a_network_of_human_play_follows_its_profile(tmp_path):
     outputs = []
     for profile in ("rank_9d", "rank_20k", "preaz_20k", "proyear_1800", "proyear_2023"):
         model.human.use(profile)
+        reference_of.cache_clear()
         network = NETWORKS["v15-human"]
-        found = model.raw(planes, globals_).lead
+        found = raw(model, planes, globals_).lead
         twin = katago_twin.evaluate(network, planes[0].numpy(), globals_[0].numpy(), profile_values(profile)[9])
         assert float(found[0]) == pytest.approx(float(twin["lead"]), rel=1e-4, abs=1e-4)
         outputs.append(round(float(found[0]), 5))
@@ -211,6 +215,5 @@ def test_a_file_that_counts_no_point_beside_atari_computes_what_it_did(tmp_path)
     before, *_ = load_katago(saved(tmp_path, network))
     network["options"][2] = 1
     after, *_ = load_katago(saved(tmp_path, network))
-    with torch.no_grad():
-        found, expected = after.raw(*inputs(2, 5)), before.raw(*inputs(2, 5))
+    found, expected = raw(after, *inputs(2, 5)), raw(before, *inputs(2, 5))
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))

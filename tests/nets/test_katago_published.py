@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.compute.by_torch import TorchNetwork
 from engine.nets.katago.model import ROOT_OPTIMISM, load_katago
+from tests.nets.models import InTensors, network_of, raw
 from tests.references import rows
 
 pytestmark = pytest.mark.shared
@@ -79,8 +80,7 @@ def test_all_outputs_are_katagos(name, step, load, features, shared_path):
     read = rows(shared_path / "refs" / f"{name}.jsonl.gz")
     assert len(read) == POSITIONS
     for row in read[::step]:
-        with torch.no_grad():
-            told = model.raw(*features[row["id"]])
+        told = raw(model, *features[row["id"]])
         assert row["policyOptimism"] == ROOT_OPTIMISM
         assert policy_error(told.policy, row) < 2e-5
         numbers = {field: values.numpy() for field, values in told._asdict().items()}
@@ -102,8 +102,7 @@ def test_all_outputs_are_katagos(name, step, load, features, shared_path):
 def test_policies_are_katagos_at_any_optimism(optimism, load, features, shared_path):
     model, *_ = load(NETS[2])
     for row in rows(shared_path / "refs" / f"{NETS[2]}.jsonl.gz")[::16]:
-        with torch.no_grad():
-            told = model.raw(*features[row["id"]], optimism)
+        told = raw(model, *features[row["id"]], optimism)
         assert policy_error(told.policy, row[f"policyOptimism{optimism}"]) < 2e-5
 
 
@@ -116,8 +115,7 @@ def test_katago_sees_symmetries_as_flips_and_then_a_transposition(name, load, fe
             symmetry = int(view["symmetry"])
             axes = [axis for axis, bit in ((2, 1), (3, 2)) if symmetry & bit]
             turned = planes.flip(axes)
-            with torch.no_grad():
-                told = model.raw(turned.transpose(2, 3) if symmetry & 4 else turned, globals_)
+            told = raw(model, turned.transpose(2, 3) if symmetry & 4 else turned, globals_)
             moves = told.policy[:, :-1].view(1, 1, *planes.shape[2:])
             moves = (moves.transpose(2, 3) if symmetry & 4 else moves).flip(axes)
             logits = torch.cat([moves.flatten(1), told.policy[:, -1:]], dim=1)
@@ -130,22 +128,22 @@ def test_katago_sees_symmetries_as_flips_and_then_a_transposition(name, load, fe
 )
 def test_bfloat16_on_the_cpu_stays_near(name, win_rate, chance, load, features, shared_path):
     model, spec, _ = load(name)
-    _stays_near(TorchNetwork(model, spec, torch.device("cpu"), reduced=True), features, shared_path, win_rate, chance)
+    _stays_near(network_of(model, spec, reduced=True), features, shared_path, win_rate, chance)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", NETS)
 def test_float16_on_a_gpu_stays_nearer(name, load, features, shared_path):
     model, spec, _ = load(name)
-    network = TorchNetwork(model, spec, torch.device("cuda"), reduced=True)
-    assert network.dtype == torch.float16
+    network = InTensors(TorchNetwork(model, spec, "cuda:0", reduced=True))
+    assert network.dtype == "float16"
     _stays_near(network, features, shared_path, 0.01, 0.05)
 
 
 def _stays_near(network, features, shared_path, win_rate, chance):
     """Whether fewer bits change little, in some of the positions."""
     for row in rows(shared_path / "refs" / f"{network.spec.name}.jsonl.gz")[::8]:
-        found = network.evaluate(*(values.to(network.device) for values in features[row["id"]]))
+        found = network.evaluate(*features[row["id"]])
         wins = side(row) * (row["whiteWin"] - row["whiteLoss"])
         assert abs(float(found.value[0]) - wins) / 2 < win_rate
-        assert policy_error(found.policy.cpu(), row) < chance
+        assert policy_error(found.policy, row) < chance

@@ -10,11 +10,12 @@ import torch
 import engine.nets.files.leela_zero
 from engine.features.encoder import sample_inputs
 from engine.nets.architectures.registry import new_spec
-from engine.nets.files.checkpoint import load_model, save_network
-from engine.nets.files.leela_zero import load_leela, save_leela
+from engine.nets.files.checkpoint import save_network
+from engine.nets.files.leela_zero import save_leela
+from engine.nets.model import load_model
 from engine.nets.on_device import load_network
 from tests.memory import at_most_mib
-from tests.nets.models import toy
+from tests.nets.models import leela_model, toy
 from tests.nets.twin import convolve, rectify
 
 CHANNELS = 3
@@ -96,7 +97,7 @@ def test_a_file_means_what_its_format_says(version, blocks, positions, tmp_path)
     lines = made_lines(blocks)
     path = tmp_path / "net.txt"
     path.write_text(text_of(lines, version))
-    model, spec, record = load_leela(path)
+    model, spec, record = leela_model(path)
     assert (spec.name, spec.encoder, spec.min_size, spec.max_size, record) == ("net", "leela-18", 19, 19, {})
     assert model.shape.blocks == blocks and model.shape.channels == CHANNELS
     policy, value = evaluated(model, positions)
@@ -123,8 +124,8 @@ def test_a_file_means_what_its_format_says(version, blocks, positions, tmp_path)
 def test_line_ends_blanks_and_packing_do_not_matter(write, tmp_path):
     (tmp_path / "plain").write_bytes(sound()[0])
     write(tmp_path / "other", sound()[0].decode())
-    plain = load_leela(tmp_path / "plain")[0].state_dict()
-    other = load_leela(tmp_path / "other")[0].state_dict()
+    plain = leela_model(tmp_path / "plain")[0].state_dict()
+    other = leela_model(tmp_path / "other")[0].state_dict()
     assert all(torch.equal(value, other[name]) for name, value in plain.items())
 
 
@@ -136,7 +137,7 @@ def test_what_was_written_is_read_back_bit_for_bit(architecture, name, tmp_path)
         if part.endswith(("scale", "shift")):
             value.fill_(part.endswith("scale"))
     save_leela(tmp_path / name, model, new_spec(model, "made", "leela-18"))
-    read, spec, _ = load_leela(tmp_path / name)
+    read, spec, _ = leela_model(tmp_path / name)
     assert type(read) is type(model) and read.shape == model.shape and spec.name == "net"
     assert all(torch.equal(value, read.state_dict()[part]) for part, value in model.state_dict().items())
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -149,7 +150,7 @@ def test_our_networks_say_the_same_as_leela_zeros(hidden, tmp_path):
     model.blocks[0].second.scale.data.zero_()
     model.stem.scale.data[0] = -0.5
     save_leela(tmp_path / "net.txt", model, new_spec(model, "made"))
-    read, _, _ = load_leela(tmp_path / "net.txt")
+    read, _, _ = leela_model(tmp_path / "net.txt")
     ours, theirs = evaluated(model, sample_inputs("zero-17", 19)[0]), evaluated(read, sample_inputs("leela-18", 19)[0])
     np.testing.assert_allclose(ours[0], theirs[0], atol=2e-6)
     np.testing.assert_allclose(ours[1], theirs[1], atol=2e-6)
@@ -159,7 +160,7 @@ def test_our_networks_say_the_same_as_leela_zeros(hidden, tmp_path):
 @pytest.mark.parametrize("version", [1, 2])
 def test_leela_zeros_networks_become_files_of_ours(version, positions, tmp_path):
     (tmp_path / "net").write_text(text_of(made_lines(), version))
-    model, spec, record = load_leela(tmp_path / "net")
+    model, spec, record = leela_model(tmp_path / "net")
     save_network(tmp_path / "net.safetensors", model, spec, record)
     read, _, _ = load_model(tmp_path / "net.safetensors")
     for one, other in zip(evaluated(model, positions), evaluated(read, positions), strict=True):
@@ -169,10 +170,10 @@ def test_leela_zeros_networks_become_files_of_ours(version, positions, tmp_path)
 def test_it_plays_like_any_other_network(positions, tmp_path):
     (tmp_path / "net").write_text(text_of(made_lines(channels=16)))
     network = load_network(tmp_path / "net", "cpu", sample_inputs)
-    output = network.evaluate(torch.from_numpy(positions), torch.zeros(2, 0))
-    policy, value = evaluated(load_leela(tmp_path / "net")[0], positions)
-    np.testing.assert_allclose(output.policy.numpy(), policy, atol=0.05)
-    np.testing.assert_allclose(output.value.numpy(), value, atol=0.02)
+    output = network.evaluate(positions, np.zeros((2, 0), np.float32))
+    policy, value = evaluated(leela_model(tmp_path / "net")[0], positions)
+    np.testing.assert_allclose(output.policy, policy, atol=0.05)
+    np.testing.assert_allclose(output.value, value, atol=0.02)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(data, message, tmp_path):
     path = tmp_path / "bad.txt"
     path.write_bytes(data())
     with pytest.raises(ValueError, match=message) as caught:
-        load_leela(path)
+        leela_model(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
 
@@ -267,7 +268,7 @@ def test_what_blows_up_is_given_up_before_it_takes_memory(start, filling, messag
             file.write(filling * ((1 << 20) // len(filling)))
         file.write(b"x")
     with at_most_mib(64), pytest.raises(ValueError, match=message):
-        load_leela(path)
+        leela_model(path)
 
 
 def test_blanks_behind_the_network_are_read_up_to_a_limit(tmp_path):
@@ -275,19 +276,19 @@ def test_blanks_behind_the_network_are_read_up_to_a_limit(tmp_path):
     for blanks in (1 << 19, 1 << 21):
         path.write_bytes(gzip.compress(sound()[0] + b" " * blanks, 1))
         if blanks < 1 << 20:
-            assert load_leela(path)
+            assert leela_model(path)
             continue
         with pytest.raises(ValueError, match="line 28: more than 1,048,576 blanks"):
-            load_leela(path)
+            leela_model(path)
 
 
 def test_so_many_parameters_are_given_up_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(engine.nets.files.leela_zero, "MAX_PARAMETERS", 1000)
     (tmp_path / "net").write_text(text_of(made_lines()))
     with pytest.raises(ValueError, match="line 18: more than 1,000 parameters"):
-        load_leela(tmp_path / "net")
+        leela_model(tmp_path / "net")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ValueError, match="none: cannot be read"):
-        load_leela(tmp_path / "none")
+        leela_model(tmp_path / "none")

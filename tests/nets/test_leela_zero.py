@@ -14,10 +14,9 @@ from engine.go.geometry import BLACK, on_board_points, to_vertex
 from engine.go.position import META_TO_MOVE, legal_moves, new_position, play_move
 from engine.go.rules import KO_POSITIONAL, RULE_KO
 from engine.nets.architectures.registry import new_spec
-from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.files.leela_zero import load_leela, save_leela
 from tests.conftest import find_program
-from tests.nets.models import CPU, toy
+from tests.nets.models import network_of, toy
 
 POSITIONS = 30
 LIMIT_S = 300.0
@@ -102,7 +101,7 @@ def check(tmp_path, model, symmetries):
     thousandths, win_rates = heatmaps(path, commands, tmp_path)
     assert len(thousandths) == len(symmetries)
     model, spec, _ = load_leela(path)
-    output = TorchNetwork(model, spec, CPU, reduced=False).evaluate(planes, globals_)
+    output = network_of(model, spec, reduced=False).evaluate(planes, globals_)
     policy = output.policy.softmax(1).numpy()
     policy = np.stack([row[TURNS[turn_of(symmetry)]] for row, symmetry in zip(policy, symmetries, strict=True)])
     # Of points with a stone it prints 0 whatever the network says.

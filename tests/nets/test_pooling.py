@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.nets.compute.program import pooled, pooled_by_size
+from engine.nets.model import pooled, pooled_by_size
 
 
 @pytest.mark.parametrize("size", [2, 9, 14, 19])

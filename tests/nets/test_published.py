@@ -6,8 +6,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from engine.nets.architectures.alphago_zero import ConvNorm, folded
-from engine.nets.architectures.registry import new_model, new_spec
+from engine.nets import layers
+from engine.nets.architectures.registry import new_spec
+from engine.nets.layers import Drawn, folded
+from engine.nets.model import ConvNorm, TorchForward, model_of, module_of, new_model, plain_of
 from engine.nets.network import NetworkSpec
 from engine.nets.on_device import AlphaGoPair
 from tests.nets import twin
@@ -16,7 +18,7 @@ from tests.nets.models import inputs, toy, toy_network
 
 def outline(architecture):
     """A network of the published shape, without weights."""
-    return new_model(architecture, {}, device="meta")
+    return new_model(architecture, {})
 
 
 def parameters_of(model):
@@ -66,8 +68,8 @@ def test_the_dual_network_has_a_residual_trunk_and_two_small_heads():
 
 
 def test_any_number_of_filters_blocks_and_channels():
-    assert convolutions_of(new_model("alphago-policy", {"filters": 256}, "meta"))[5] == (256, 256, 3, True)
-    assert len(convolutions_of(new_model("alphago-zero", {"blocks": 19, "channels": 256}, "meta"))) == 1 + 38 + 2
+    assert convolutions_of(new_model("alphago-policy", {"filters": 256}))[5] == (256, 256, 3, True)
+    assert len(convolutions_of(new_model("alphago-zero", {"blocks": 19, "channels": 256}))) == 1 + 38 + 2
 
 
 @pytest.mark.parametrize("name", ["alphago-policy", "alphago-value", "alphago-zero"])
@@ -146,18 +148,20 @@ def test_published_networks_learn_a_batch_by_plain_gradient_descent(name):
 
 def test_batch_normalisation_learns_the_data_and_folds_away():
     torch.manual_seed(3)
-    layer = ConvNorm(4, 6, 3)
+    layer = ConvNorm(Drawn(3).conv_norm("layer", 4, 6, 3))
     x = torch.randn(64, 4, 5, 5) * 3 + 1
     for _ in range(200):
         out = layer(x)
     assert out.mean(dim=(0, 2, 3)).abs().max() < 1e-4 and (out.std(dim=(0, 2, 3)) - 1).abs().max() < 1e-2
     layer.eval()
     torch.testing.assert_close(layer(x), out, rtol=1e-2, atol=1e-2)
-    torch.testing.assert_close(layer.folded()(x), layer(x), rtol=1e-4, atol=1e-4)
+    arrays = {name: values.detach().numpy() for name, values in layer.state_dict().items()}
+    plain = layers.ConvNorm(layers.Convolution(arrays.pop("conv.weight")), **arrays)
+    torch.testing.assert_close(module_of(plain.folded())(x), layer(x), rtol=1e-4, atol=1e-4)
 
 
 def test_folding_leaves_plain_convolutions_alone():
-    model = folded(toy("alphago-zero"))
+    model = model_of(folded(plain_of(toy("alphago-zero"))))
     assert not any(isinstance(layer, ConvNorm) for layer in model.modules())
     assert all(has_bias for *_, has_bias in convolutions_of(model))
 
@@ -165,7 +169,9 @@ def test_folding_leaves_plain_convolutions_alone():
 def test_a_fresh_residual_block_is_the_identity():
     block = new_model("alphago-zero", {"blocks": 1, "channels": 8, "size": 7}).blocks[0].eval()
     x = torch.rand(2, 8, 7, 7)
-    torch.testing.assert_close(block(x), x)
+    forward = TorchForward(x, torch.zeros(2, 0))
+    block.describe(forward, forward.planes)
+    torch.testing.assert_close(forward.planes.value, x)
 
 
 def test_a_pair_of_anything_else_is_refused():

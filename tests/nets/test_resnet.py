@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from engine.nets.architectures.resnet import ResNet, ResNetShape
+from engine.nets.layers import Drawn
+from engine.nets.model import TorchForward, model_of
 from tests.nets.models import inputs, toy_network
 
 
@@ -17,10 +19,12 @@ def test_one_network_evaluates_every_board_size(size):
 
 
 def test_nested_bottlenecks_begin_as_the_identity_and_learn():
-    model = ResNet(ResNetShape(4, 2, blocks=3, channels=8, inner=4, head_channels=4))
+    model = model_of(ResNet(ResNetShape(4, 2, blocks=3, channels=8, inner=4, head_channels=4), Drawn(1)))
     x = torch.rand(2, 8, 9, 9)
     for block in model.blocks:
-        assert torch.equal(block(x), x)
+        forward = TorchForward(x, torch.zeros(2, 0))
+        block.describe(forward, forward.planes)
+        assert torch.equal(forward.planes.value, x)
         assert [layer.weight.shape[:2] for layer in (block.narrow, block.blocks[0].first, block.widen)] == [
             (4, 8), (4, 4), (8, 4)
         ]  # fmt: skip
@@ -30,7 +34,7 @@ def test_nested_bottlenecks_begin_as_the_identity_and_learn():
 
 
 def test_raw_heads_come_in_the_order_that_training_unpacks():
-    model = ResNet(ResNetShape(4, 2, blocks=1, channels=8))
+    model = model_of(ResNet(ResNetShape(4, 2, blocks=1, channels=8), Drawn(1)))
     policy, value, score, ownership, reply = model(torch.zeros(3, 4, 9, 9), torch.zeros(3, 2))
     assert reply is None
     assert policy.shape == (3, 82) and value.shape == score.shape == (3,) and ownership.shape == (3, 9, 9)

@@ -17,8 +17,10 @@ from engine.nets.compute.winograd_learning import (
     one_torch_thread,
     with_learning_winograd,
 )
-from tests.nets.models import CPU, inputs, toy
+from tests.nets.models import inputs, toy
 from tests.train.trainers import new_trainer
+
+CPU = torch.device("cpu")
 
 
 def check(convolution: nn.Conv2d, x: torch.Tensor) -> None:

@@ -12,7 +12,7 @@ from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, to_vertex
 from engine.insight.raw_outputs import evaluation_for
 from engine.nets.fakes import HashNetwork
-from engine.nets.network import NetOutput, NetworkSpec
+from engine.nets.network import NetArrays, NetworkSpec
 from engine.nets.notices import say_once
 from engine.play.backend import warn_of_komi
 from engine.play.clock import absolute, fischer, move_limits
@@ -352,7 +352,7 @@ class Lacking(HashNetwork):
 
     def evaluate(self, planes, globals_):
         output = super().evaluate(planes, globals_)
-        return NetOutput(**{name: getattr(output, name) for name in self.spec.heads})
+        return NetArrays(**{name: getattr(output, name) for name in self.spec.heads})
 
 
 def test_without_values_rollouts_judge(make_player, monkeypatch, tmp_path):

@@ -183,7 +183,7 @@ class Stopped(HashNetwork):
         while not self.said and self.server.waiting < 7:
             time.sleep(0.001)
         output = super().evaluate(planes, globals_)
-        self.said.append(output.ownership[0].numpy().reshape(-1).copy())
+        self.said.append(output.ownership[0].reshape(-1).copy())
         if len(self.said) == 3:
             self.search.stop()
         return output

@@ -4,7 +4,6 @@ import threading
 
 import numpy as np
 import pytest
-import torch
 
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
@@ -53,7 +52,7 @@ def own(tree, node, position):
         area_owner(with_capacity(position, 600).board, owner)
         return owner.astype(np.float64)
     planes, globals_ = inputs("keima-1", position, 0)
-    found = NETWORK.evaluate(torch.from_numpy(planes), torch.from_numpy(globals_)).ownership.numpy().reshape(-1)
+    found = NETWORK.evaluate(planes, globals_).ownership.reshape(-1)
     return found * (1.0 if position.meta[META_TO_MOVE] == BLACK else -1.0)
 
 

@@ -4,7 +4,6 @@ import threading
 
 import numpy as np
 import pytest
-import torch
 
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
@@ -14,9 +13,9 @@ from engine.go.position import META_PASSES, META_TO_MOVE, is_legal_move, play_mo
 from engine.go.rules import rules_named
 from engine.inference.server import InferenceServer
 from engine.nets.architectures.resnet import ResNet, ResNetShape
-from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.fakes import HashNetwork
-from engine.nets.network import HEADS, NetworkSpec
+from engine.nets.layers import Drawn, named_arrays
+from engine.nets.network import HEADS, Network, NetworkSpec
 from engine.play.factory import shipped_patterns
 from engine.search.move_filter import only, without
 from engine.search.report import Watcher
@@ -25,17 +24,17 @@ from engine.search.stoppers import SearchLimits
 from engine.search.tree import EXPANDED, META_USED_NODES, NONE, TERMINAL
 from engine.search.tuning import resolved
 from tests.go.positions import game_from, random_game
+from tests.nets.models import network_of
 from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of
 
 
-def tiny_network() -> TorchNetwork:
+def tiny_network() -> Network:
     """A real residual network with random weights."""
-    torch.manual_seed(3)
-    model = ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, blocks=2, channels=8, head_channels=8, value_hidden=8))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.2)
-    return TorchNetwork(model, NetworkSpec("tiny", KEIMA.name, 7, 19, tuple(HEADS)), torch.device("cpu"))
+    shape = ResNetShape(KEIMA.planes, KEIMA.globals, blocks=2, channels=8, head_channels=8, value_hidden=8)
+    model, random = ResNet(shape, Drawn(3)), np.random.default_rng(3)
+    for _, values in named_arrays(model):
+        values[:] = random.normal(0.0, 0.2, values.shape)
+    return network_of(model, NetworkSpec("tiny", KEIMA.name, 7, 19, tuple(HEADS)))
 
 
 NETWORKS = {
@@ -90,9 +89,8 @@ def test_clearing_repeats_the_same_tree():
 
 def test_the_same_tree_grows_from_what_the_cache_holds():
     """With a policy of many near-equals, as of a network that has hardly learned."""
-    torch.manual_seed(4)
-    model = ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8))
-    network = TorchNetwork(model, NetworkSpec("tiny", KEIMA.name, 7, 19, tuple(HEADS)), torch.device("cpu"))
+    model = ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8), Drawn(4))
+    network = network_of(model, NetworkSpec("tiny", KEIMA.name, 7, 19, tuple(HEADS)))
     with InferenceServer(network, cache_mib=8, threads=1) as server:
         search = Search(SearchOptions(threads=1, seed=7), server, KEIMA)
         search.set_position(random_game(9, 20, seed=4).position)

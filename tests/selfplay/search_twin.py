@@ -7,7 +7,6 @@ pruning, the choice of moves and the end of games are written from their formula
 import math
 
 import numpy as np
-import torch
 
 from engine.features.encoder import ENCODERS, cache_key, encode
 from engine.features.symmetry import symmetry_table
@@ -67,8 +66,8 @@ class SlowSearchGame:
         planes = np.zeros((1, self.encoder.planes, size, size), np.float32)
         globals_ = np.zeros((1, self.encoder.globals), np.float32)
         encode(position, symmetry, self.scratch, planes[0], globals_[0])
-        output = self.network.evaluate(torch.from_numpy(planes), torch.from_numpy(globals_))
-        logits = output.policy[0].numpy()[symmetry_table(size)[symmetry]]
+        output = self.network.evaluate(planes, globals_)
+        logits = output.policy[0][symmetry_table(size)[symmetry]]
         logits = (np.rint(logits.astype(np.float64) * LOGIT_STEPS) / LOGIT_STEPS).astype(np.float32)
         listed, codes = np.zeros(moves, np.uint16), np.zeros(moves, np.uint16)
         count = list_moves(position, listed)

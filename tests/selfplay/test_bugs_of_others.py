@@ -14,7 +14,7 @@ from engine.go.geometry import BLACK, PASS, WHITE, point_of
 from engine.go.position import META_TO_MOVE, is_legal_move, new_position, play_move
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
-from engine.nets.files.read import read_network
+from engine.nets.model import load_model
 from engine.records.games import read_games
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.plan import BulkOptions, Plan
@@ -35,12 +35,12 @@ class Biased(UniformNetwork):
 
     def __init__(self, **logits):
         super().__init__("alphago-48")
-        self.logits = torch.zeros(26)
+        self.logits = np.zeros(26, np.float32)
         self.logits[CENTRE], self.logits[LAST] = logits.get("centre", 0.0), logits.get("last", 0.0)
 
     def evaluate(self, planes, globals_):
         output = super().evaluate(planes, globals_)
-        return output._replace(policy=self.logits.repeat(len(planes), 1))
+        return output._replace(policy=np.tile(self.logits, (len(planes), 1)))
 
 
 EAGER, SHY = Biased(centre=50.0), Biased(centre=-50.0)
@@ -150,7 +150,7 @@ def test_games_won_make_the_learners_moves_more_probable_and_lost_ones_less(star
     run = with_results(learning(start, tmp_path / "out"), lambda result, sign: outcome * sign)
     lived = []
     run._experience = lambda finished, found=run._experience: lived.append(found(finished)) or lived[0]
-    before = read_network(start)[0].eval()
+    before = load_model(start)[0].eval()
     run._update()
     old, new = (log_probability(model, lived[0]) for model in (before, run.learner.model))
     assert (new > old) == (outcome == 1) and abs(new - old) > 1e-3
@@ -166,7 +166,7 @@ def test_every_update_plays_the_member_drawn_with_the_weights_it_had_then(start,
     assert drawn == [member_of(update, update + 1, seed=1) for update in range(12)]
     assert len(set(drawn)) > 4
     for entered in (0, 5, 12):
-        model = read_network(tmp_path / "out" / POOL / f"{entered:06}.safetensors")[0]
+        model = load_model(tmp_path / "out" / POOL / f"{entered:06}.safetensors")[0]
         held = torch.cat([value.detach().flatten() for value in model.parameters()])
         torch.testing.assert_close(held, had[entered], rtol=0, atol=0)
     assert not torch.equal(had[0], had[12])
@@ -201,7 +201,7 @@ class Scripted(UniformNetwork):
 
     def evaluate(self, planes, globals_):
         output = super().evaluate(planes, globals_)
-        for row, shown in enumerate(planes.numpy()):
+        for row, shown in enumerate(planes):
             if (move := self.known.get(shown.tobytes())) is not None:
                 output.policy[row, move] = 100.0
         return output

@@ -10,7 +10,7 @@ import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file
 
-import engine.nets.compute.adapter
+import engine.nets.compute.by_torch
 import engine.nets.compute.precision
 from engine.selfplay.reinforce import Reinforce, ReinforceOptions
 from engine.train.ranks import Ranks
@@ -40,7 +40,7 @@ def curves(out):
 
 
 def test_two_processes_learn_what_one_does_and_one_goes_on(start, tmp_path, monkeypatch):
-    for module in (engine.nets.compute.adapter, engine.nets.compute.precision):
+    for module in (engine.nets.compute.by_torch, engine.nets.compute.precision):
         monkeypatch.setattr(module, "prefers_bfloat16", lambda device: False)
     words = ["train", "reinforce", str(start), *WORDS]
     done = by_processes(2, [*words, "--updates", "3", "--out", str(tmp_path / "parts")])

@@ -9,9 +9,10 @@ import pytest
 from engine.features.encoder import KEIMA
 from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
-from engine.nets.architectures.registry import new_model, new_spec
+from engine.nets.architectures.registry import new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
+from engine.nets.model import new_model
 from engine.selfplay.games import GameBatch, Player
 from engine.selfplay.search_games import SelfPlay
 from engine.selfplay.search_match import (
@@ -69,7 +70,7 @@ class Counting(HashNetwork):
         self.asked = []
 
     def evaluate(self, planes, globals_):
-        self.asked += planes[:, 1:3].sum(dim=(1, 2, 3)).tolist()
+        self.asked += planes[:, 1:3].sum(axis=(1, 2, 3)).tolist()
         return super().evaluate(planes, globals_)
 
 

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import torch
 
 from bench.reliability.rules_twin import Twin, neighbours
 from engine.features.encoder import ENCODERS, encode
@@ -70,8 +69,8 @@ class SlowGame:
         planes = np.zeros((1, encoder.planes, self.size, self.size), np.float32)
         globals_ = np.zeros((1, encoder.globals), np.float32)
         encode(self.position, symmetry, encoder.new_scratch(self.size), planes[0], globals_[0])
-        output = network.evaluate(torch.from_numpy(planes), torch.from_numpy(globals_))
-        return output.policy[0].numpy()[symmetry_table(self.size)[symmetry]].tolist(), float(output.value[0])
+        output = network.evaluate(planes, globals_)
+        return output.policy[0][symmetry_table(self.size)[symmetry]].tolist(), float(output.value[0])
 
     def choose(self, logits):
         """The move drawn: a cell or None."""

@@ -5,9 +5,10 @@ import torch
 from click.testing import CliRunner
 
 from engine.features.encoder import KEIMA, KEIMA_1
-from engine.nets.architectures.registry import new_model, new_spec
-from engine.nets.architectures.resnet import ResNet, ResNetShape
-from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.architectures.registry import new_spec
+from engine.nets.architectures.resnet import ResNetShape
+from engine.nets.files.checkpoint import save_network
+from engine.nets.model import load_model, new_model
 from engine.records.games import write_games
 from engine.train.grow import grown, on_newest_inputs
 from gtp.cli.train import train
@@ -19,7 +20,7 @@ SMALL = ResNetShape(planes=5, globals=3, blocks=3, channels=8, head_channels=4, 
 def trained(shape):
     """A network none of whose weights is zero by construction."""
     torch.manual_seed(3)
-    model = ResNet(shape).eval()
+    model = new_model("keima-resnet", vars(shape)).eval()
     with torch.no_grad():
         for value in model.parameters():
             value.normal_(std=0.1)

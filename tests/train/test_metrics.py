@@ -9,7 +9,7 @@ import torch
 from engine.features.encoder import KEIMA
 from engine.features.keima import RECENT
 from engine.nets.fakes import HashNetwork
-from engine.nets.network import NetOutput, with_pass
+from engine.nets.network import NetArrays, with_pass
 from engine.records.replay import game_rules
 from engine.records.schema import join
 from engine.train.batches import BatchBuilder
@@ -28,8 +28,7 @@ NETWORK = HashNetwork("keima-1")
 
 def hashed(planes, globals_):
     """Numbers that look random and depend on everything seen."""
-    output = NETWORK.evaluate(torch.from_numpy(planes), torch.from_numpy(globals_))
-    return NetOutput(*(head.numpy() for head in output))
+    return NETWORK.evaluate(planes, globals_)
 
 
 def always(logits, value=None):
@@ -38,7 +37,7 @@ def always(logits, value=None):
     def evaluate(planes, _globals):
         count = len(planes)
         policy = None if logits is None else np.tile(np.asarray(logits, np.float32), (count, 1))
-        return NetOutput(policy, None if value is None else np.full(count, value, np.float32))
+        return NetArrays(policy, None if value is None else np.full(count, value, np.float32))
 
     return evaluate
 
@@ -108,7 +107,7 @@ def test_the_ensemble_of_eight_averages_turned_back_probabilities_and_values():
         """Its policy turns with the board; its value does not, and differs from board to board."""
         seen = planes[:, RECENT].reshape(len(planes), -1)
         policy = np.concatenate([seen, seen[:, :1] * 0], axis=1)
-        return NetOutput(policy, np.tanh(planes[:, RECENT, 0, 0] - planes[:, RECENT, 0, 1]))
+        return NetArrays(policy, np.tanh(planes[:, RECENT, 0, 0] - planes[:, RECENT, 0, 1]))
 
     plain, ensemble = evaluate_positions(follower, KEIMA, games, rows, plies, symmetries=8)
     np.testing.assert_allclose(ensemble.cross_entropy, plain.cross_entropy, atol=1e-9)
@@ -217,7 +216,7 @@ def test_labels_without_a_lead_say_nothing_of_scores_and_the_others_count():
     side = np.where(labels.ply % 2 == 0, 1, -1)
 
     def evaluate(planes, _globals):
-        return NetOutput(None, None, np.zeros(len(planes), np.float32), None)
+        return NetArrays(None, None, np.zeros(len(planes), np.float32), None)
 
     found = label_metrics(evaluate, KEIMA, labels, 60)
     assert found == {"score_mae/9": pytest.approx(np.abs(side * labels.lead_black)[30:].mean())}

@@ -16,13 +16,12 @@ from engine.go.position import META_TO_MOVE, apply_rules, is_legal_move, new_pos
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import ARCHITECTURES, new_spec
-from engine.nets.compute.adapter import TorchNetwork
 from engine.records.games import select
 from engine.records.schema import join
 from engine.selfplay.games import GameBatch, Player, Setups
 from engine.selfplay.table import NEVER, GameConfig
 from engine.train.policy_gradient import Experience, PolicyGradient, learners_moves
-from tests.nets.models import toy
+from tests.nets.models import network_of, toy
 from tests.selfplay.twin import fills_eye
 
 SIZE = 7
@@ -51,7 +50,7 @@ def played(model, count=6, passes="last"):
         k = len(numbers)
         return Setups(np.repeat(position.rules[None], k, 0), temperatures=np.where(numbers % 3, 1.0, 0.5))
 
-    network = TorchNetwork(model, new_spec(model, "learner"), torch.device("cpu"), reduced=False, compiled=False)
+    network = network_of(model, new_spec(model, "learner"), reduced=False, by_program=False)
     with InferenceServer(network, threads=1) as server:
         player = Player(server, GameConfig(120, 5, sensible_moves=NEVER if passes == "last" else 0))
         found = list(GameBatch([player], SIZE, count, set_up).play(iter(range(count))))
@@ -211,7 +210,7 @@ def test_both_colours_learn():
 def test_a_baseline_is_taken_off():
     model, encoder = made("alphago-policy")
     value_model, _ = made("keima-resnet", seed=2)
-    network = TorchNetwork(value_model, new_spec(value_model, "value"), torch.device("cpu"), reduced=False)
+    network = network_of(value_model, new_spec(value_model, "value"), reduced=False)
     experience = played(model)
     moves = learners_moves(experience, True)
     plain = PolicyGradient(model, encoder, True).advantages(experience, moves)

@@ -20,11 +20,10 @@ from engine.config import TrainOptions
 from engine.go.rules import RULE_SETS
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute import precision
-from engine.nets.files.checkpoint import write_tensors
 from engine.train.ranks import Ranks, find_ranks
 from engine.train.trainer import Observer, Trainer
 from engine.train.turns import TurnLearner
-from tests.train.trainers import CPU, new_trainer, weights
+from tests.train.trainers import CPU, new_trainer, weights, write_torch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -67,7 +66,7 @@ def test_a_state_that_is_damaged_inside_is_one_clear_error(tmp_path, damage, wor
     with safe_open(path, "pt") as file:
         facts = json.loads(file.metadata()["keima"])
         tensors = {name: file.get_tensor(name) for name in list(file.keys())}
-    write_tensors(path, *damage(tensors, facts))
+    write_torch(path, *damage(tensors, facts))
     with pytest.raises(ValueError, match=words) as caught:
         new_trainer(tmp_path, 4)
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)

@@ -5,9 +5,10 @@ import torch
 
 from engine.nets.compute import precision, winograd_learning
 from engine.train.shards import FEW, Shards
-from tests.nets.models import CPU, toy
+from tests.nets.models import toy
 from tests.train.trainers import new_trainer
 
+CPU = torch.device("cpu")
 WIDE = {"blocks": 1, "channels": 16}
 """Convolutions that Winograd's way is for"""
 
@@ -46,7 +47,7 @@ def test_a_run_takes_the_same_steps_with_any_number_of_threads(tmp_path, monkeyp
         for name, part in parts.items():
             torch.testing.assert_close(others[name], part)
         for name, value in one.average.items():
-            torch.testing.assert_close(other.average[name], value, rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(other.average[name], value, rtol=1e-3, atol=2e-5)
 
 
 def test_no_thread_of_torch_waits_for_another(tmp_path, monkeypatch, two_threads):

@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-import torch
 
 from engine.features.encoder import KEIMA
 from engine.go.rules import RULE_FIELDS
-from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.fakes import HashNetwork
 from engine.nets.files.read import read_network
 from engine.records.labels import read_labels
 from engine.train.batches import TARGETS, label_rules
 from engine.train.teacher import Teacher
+from tests.nets.models import network_of
 from tests.train.made import made_games
 
 POSITIONS = 1000
@@ -38,7 +37,7 @@ def test_the_teacher_repeats_the_labels_it_once_made(shared_path):
     sample = np.random.default_rng(3).choice(len(labels.game), POSITIONS, replace=False)
     sizes = labels.games.size[labels.game[sample]]
     model, spec, _ = read_network(shared_path / "nets" / "g170-b6c96-s175395328-d26788732.bin.gz")
-    teacher = Teacher(TorchNetwork(model, spec, torch.device("cpu"), reduced=False))
+    teacher = Teacher(network_of(model, spec, reduced=False))
     try:
         for size in np.unique(sizes):
             of_size = sample[sizes == size]

@@ -17,8 +17,8 @@ import engine.train.shards
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.features.keima import GROUP_TAX, KOMI, SUICIDE_LEGAL, SUPERKO
-from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
-from engine.nets.files.checkpoint import load_model, write_tensors
+from engine.nets.architectures.registry import ARCHITECTURES, new_spec
+from engine.nets.model import load_model, new_model
 from engine.records.games import read_games, write_games
 from engine.train.curves import Curves, read_curves
 from engine.train.dataset import Material, Mixture
@@ -27,7 +27,7 @@ from engine.train.state import read_state
 from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli.train import KINDS_OF_NETWORK, _network_command, train
 from tests.train.made import made_games
-from tests.train.trainers import CPU, GOAL, new_trainer, weights
+from tests.train.trainers import CPU, GOAL, new_trainer, weights, write_torch
 
 
 @pytest.mark.parametrize(
@@ -234,12 +234,12 @@ def test_a_state_that_keeps_no_options_goes_on(tmp_path):
         facts = json.loads(file.metadata()["keima"])
         tensors = {name: file.get_tensor(name) for name in list(file.keys())}
     older = {name: value for name, value in facts.items() if name not in ("options", "optimizer")}
-    write_tensors(path, tensors, older)
+    write_torch(path, tensors, older)
     assert new_trainer(tmp_path, 4, optimizer="sgd", value_weight=2.0).step == 2
-    write_tensors(path, tensors, older | {"optimizer": "sgd"})
+    write_torch(path, tensors, older | {"optimizer": "sgd"})
     with pytest.raises(ValueError, match="begun with --optimizer sgd"):
         new_trainer(tmp_path, 4)
-    write_tensors(path, tensors, facts | {"options": {"unheard_of_weight": 1.0}})
+    write_torch(path, tensors, facts | {"options": {"unheard_of_weight": 1.0}})
     assert new_trainer(tmp_path, 4, optimizer="sgd").step == 2
 
 
@@ -283,7 +283,7 @@ def test_a_state_from_before_a_part_of_the_shape_was_added_is_gone_on_from(tmp_p
         names, facts = list(file.keys()), json.loads(file.metadata()["keima"])
         tensors = {name: file.get_tensor(name) for name in names}
     del facts["shape"]["reply"]
-    write_tensors(path, tensors, facts)
+    write_torch(path, tensors, facts)
     assert read_state(path, trainer.model, CPU).step == 2
 
 

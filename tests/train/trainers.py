@@ -4,8 +4,9 @@ import torch
 
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
-from engine.nets.architectures.registry import new_model, new_spec
-from engine.nets.files.checkpoint import load_model
+from engine.nets.architectures.registry import new_spec
+from engine.nets.files.checkpoint import write_arrays
+from engine.nets.model import load_model, new_model
 from engine.train.dataset import Material, Mixture
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
 from engine.train.trainer import Goal, Measure, Trainer
@@ -42,3 +43,8 @@ def new_trainer(folder, steps, ranks=None, record=None, **values):
 def weights(folder):
     """The averaged weights in a run folder."""
     return load_model(folder / "network.safetensors")[0].state_dict()
+
+
+def write_torch(path, tensors, facts):
+    """Write a state's tensors, as a run does."""
+    write_arrays(path, {name: one.numpy() for name, one in tensors.items()}, facts)

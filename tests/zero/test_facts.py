@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from engine.features.symmetry import symmetry_table
 from engine.inference.server import InferenceServer
@@ -23,10 +22,9 @@ class Knowing(UniformNetwork):
 
     def evaluate(self, planes, globals_):
         found = super().evaluate(planes, globals_)
-        likes = torch.from_numpy(symmetry_table(SIZE)[:, self._point].astype("int64"))
         # As likely as all else together.
-        policy = found.policy.scatter(1, likes[:, None], math.log(SIZE * SIZE))
-        return found._replace(policy=policy, value=found.value + 0.25, score=found.score + 3.0)
+        found.policy[np.arange(len(planes)), symmetry_table(SIZE)[:, self._point]] = math.log(SIZE * SIZE)
+        return found._replace(value=found.value + 0.25, score=found.score + 3.0)
 
 
 @pytest.mark.parametrize(("point", "words"), [(4, "B2 50%"), (1, "B3 50%"), (9, "pass 50%")])

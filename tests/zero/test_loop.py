@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load_file
 
 from engine.nets.architectures.registry import new_spec
-from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.files.checkpoint import save_network
+from engine.nets.model import load_model
 from engine.records.schema import join
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_play import SearchPlay

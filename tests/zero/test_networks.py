@@ -10,8 +10,9 @@ from engine.features.encoder import KEIMA
 from engine.features.keima import OF_RULES, globals_of_rules
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
-from engine.nets.architectures.registry import new_model, new_spec
-from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.architectures.registry import new_spec
+from engine.nets.files.checkpoint import save_network
+from engine.nets.model import load_model, new_model
 from engine.nets.on_device import load_network
 from engine.selfplay.search_match import Outcome
 from engine.zero.facts import look_at_empty_board
