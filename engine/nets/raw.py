@@ -57,8 +57,8 @@ class RawNetwork:
 def _plain(found: NetArrays) -> RawOutput:
     """The outputs of a network that is not KataGo's, in the form of KataGo's."""
     nan = float("nan")
-    value = nan if found.value is None else float(found.value)
-    lead = nan if found.score is None else float(found.score)
+    value = nan if found.value is None else float(found.value[0])
+    lead = nan if found.score is None else float(found.score[0])
     policy, ownership = (None if head is None else head[0] for head in (found.policy, found.ownership))
     unknown = (UNKNOWN,) * 4
     return RawOutput(policy, (1.0 + value) / 2.0, (1.0 - value) / 2.0, 0.0, lead, lead, *unknown, ownership)

@@ -58,7 +58,9 @@ class Labelling:
             "format": FORMAT, "network": network, "games": digest,
             "options": options.record() | {"files": [path.name for path in files]},
         }  # fmt: skip
-        self._folder = RunFolder(out, "labels", asked, {"positions": {}}, lambda body: unpack_rows(body, options.moves))
+        self._folder = RunFolder(
+            out, "labels", asked, {"positions": {}}, lambda body: unpack_rows(body, options.moves), is_mixed=True
+        )
         self.counts = {kind: self._folder.manifest["positions"].get(str(kind), 0) for kind in self._kinds}
         """labelled positions by kind"""
         self.begun: dict[int, tuple[int, ...]] = {}

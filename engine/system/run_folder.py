@@ -107,7 +107,7 @@ class RunFolder(Generic[Held]):
 
     def __init__(
         self, out: Path, name: str, asked: dict[str, Any], begun: dict[str, Any],
-        read: Callable[[bytes], Held], part: str = "",
+        read: Callable[[bytes], Held], part: str = "", is_mixed: bool = False,
     ) -> None:  # fmt: skip
         """Open a folder, or create it.
 
@@ -116,6 +116,8 @@ class RunFolder(Generic[Held]):
             asked, begun: as for :func:`open_manifest`.
             read: parses the body of a block.
             part: suffix of all file names, if several processes share a folder.
+            is_mixed: a block may hold parts of unfinished items too; the caller then drops what is in shards from
+                ``held``.
         Raises:
             ValueError: the folder has another run or other files; one line.
         """
@@ -127,7 +129,8 @@ class RunFolder(Generic[Held]):
         journal = out / f"journal{part}.bin"
         blocks = read_blocks(journal)
         # A kill after the manifest was written leaves the same items in shard and journal.
-        self.held = [read(block.body) for block in blocks if not self.in_shards.has(block.numbers).any()]
+        left = (block for block in blocks if is_mixed or not self.in_shards.has(block.numbers).any())
+        self.held = [read(block.body) for block in left]
         """the parsed blocks of the journal"""
         for block in blocks:
             self.done.add(block.numbers)

@@ -219,7 +219,8 @@ def test_tasks_of_games_are_told_apart(number, n_kinds, data):
     assert game_of(tasks_of(place, number, n_kinds), n_kinds) == (place, number)
 
 
-def test_killed_between_a_shard_and_its_journal_nothing_is_twice(teacher, shard, tmp_path):
+def test_killed_between_a_shard_and_its_journal_nothing_is_twice_and_nothing_lost(teacher, shard, tmp_path):
+    """The journal's blocks hold positions of several games, of which the shard has some."""
     out = tmp_path / "out"
     label(teacher, shard, out, 5000, stop_after=290, threads=1)
     before = {path: path.read_bytes() for path in out.glob("journal.bin")}
@@ -234,6 +235,13 @@ def test_killed_between_a_shard_and_its_journal_nothing_is_twice(teacher, shard,
     assert len(json.loads((out / "labels.json").read_text())["shards"]) == 1
     for path, data in before.items():
         path.write_bytes(data)
+    resumed = Labelling(teacher, SHARES, [shard], NETWORK, out)
+    for size, rows in resumed._rows().items():
+        tasks = resumed._tasks(size, rows)
+        for task in np.unique(tasks[rows["source"] == SELF_PLAYED]):
+            plies = np.sort(rows["ply"][tasks == task])
+            assert plies.tolist() == list(range(len(plies))), "an interrupted game lost a move"
+    resumed.close()
     label(teacher, shard, out, 1500, threads=1)
     all_labels(out)
 
