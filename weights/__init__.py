@@ -17,6 +17,7 @@ Tests verify the checksums, not every start: hashing 40 MB would delay the first
 by its reader.
 """
 
+import hashlib
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -172,3 +173,11 @@ def find_pattern_pair(text: str) -> tuple[Path, Path]:
     if not plus:
         raise ValueError(f"patterns {text!r}: expected {SHIPPED_PATTERNS}, or two files as ROLLOUT+TREE")
     return find_patterns(rollout), find_patterns(tree)
+
+
+def identity(path: NetworkPath, name: str) -> dict[str, str]:
+    """The record of a network beside data that it made: its name, and the SHA-256 of its file or files joined."""
+    digest = hashlib.sha256()
+    for file in files_of(path):
+        digest.update(file.read_bytes())
+    return {"name": name, "sha256": digest.hexdigest()}

@@ -1,4 +1,4 @@
-"""A network architecture in one file: a shape, a module, one entry in the registry, and everything else knows it.
+"""A network architecture in one file: a shape, layers and their order, one entry in the registry; everything else knows it.
 
     python docs/examples/own_architecture.py [FOLDER]
 
@@ -13,17 +13,16 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from typing import Any
 
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, to_vertex
-from engine.nets.architectures.registry import ARCHITECTURES, Architecture, new_model, new_spec
+from engine.nets.architectures.registry import ARCHITECTURES, Architecture, make, new_spec
 from engine.nets.files.checkpoint import save_network
-from engine.nets.network import Model, RawHeads, Shape, dimension
+from engine.nets.forward import Forward, library_of
+from engine.nets.layers import RELU, Drawn, Weights, named_arrays
+from engine.nets.network import PlainNetwork, RawHeads, Shape, dimension
 from engine.play.player import Player
 
 
@@ -37,43 +36,43 @@ class PlainShape(Shape):
     channels: int = dimension("channels of each", 1, 1024, 16)
 
 
-class PlainNet(Model):
+class PlainNet(PlainNetwork):
     """Convolutions in a row, a policy with a pass, and a value from the mean over the board: any board size will do."""
 
     shape: PlainShape
 
-    def __init__(self, shape: PlainShape) -> None:
-        super().__init__(shape)
-        widths = [shape.planes, *[shape.channels] * shape.layers]
-        self.convolutions = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in pairwise(widths))
-        self.from_globals = nn.Linear(shape.globals, shape.channels)
-        self.points = nn.Conv2d(shape.channels, 1, 1)
-        self.board = nn.Linear(shape.channels, 2)
+    def __init__(self, shape: PlainShape, weights: Weights) -> None:
+        self.shape = shape
+        widths = pairwise([shape.planes, *[shape.channels] * shape.layers])
+        self.layers = [weights.convolution(f"layers.{i}", a, b, 3, "relu") for i, (a, b) in enumerate(widths)]
+        self.from_globals = weights.linear("from_globals", shape.globals, shape.channels)
+        self.points = weights.convolution("points", shape.channels, 1, 1)
+        self.board = weights.linear("board", 3 * shape.channels, 2)
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """Logits of the policy and of the value; heads that are not named here, the network does not have.
+    def describe(self, forward: Forward) -> None:
+        """Every layer with weights, from the inputs to named outputs: for processors, for torch, for training."""
+        x, bias = forward.planes, forward.linear(self.from_globals, forward.globals)
+        for layer in self.layers:
+            x = forward.convolution(layer, x, bias=bias, after=RELU)
+            bias = None
+        forward.output("points", forward.convolution(self.points, x))
+        forward.output("board", forward.linear(self.board, forward.pool(x)))
 
-        Args:
-            planes: float32[B, C, N, N].
-            globals_: float32[B, G].
-        """
-        x = planes
-        for convolution in self.convolutions:
-            x = F.relu(convolution(x))
-        x = x + self.from_globals(globals_)[..., None, None]
-        passing, value = self.board(x.mean(dim=(2, 3))).unbind(dim=1)
-        return RawHeads(torch.cat([self.points(x).flatten(1), passing[:, None]], dim=1), value)
+    def heads_of(self, outputs: Any, planes: Any, globals_: Any) -> RawHeads:
+        """Logits of the policy and of the value; heads that are not named here, the network does not have."""
+        points, board = outputs["points"], outputs["board"]
+        logits = [points.reshape(points.shape[0], -1), board[:, :1]]
+        return RawHeads(library_of(board).concat(logits, axis=1), board[:, 1])
 
 
 def main(arguments: list[str]) -> None:
     """Register, write, read, play."""
     ARCHITECTURES["plain"] = Architecture(PlainShape, PlainNet, KEIMA.name, ("policy", "value"), "dual")
-    torch.manual_seed(1)
-    model = new_model("plain", {"planes": KEIMA.planes, "globals": KEIMA.globals, "channels": 24})
-    print(f"{sum(value.numel() for value in model.parameters()):,} parameters, {model.shape}")
+    network = make("plain", {"planes": KEIMA.planes, "globals": KEIMA.globals, "channels": 24}, Drawn(seed=1))
+    print(f"{sum(values.size for _, values in named_arrays(network)):,} parameters, {network.shape}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(arguments[0] if arguments else folder) / "plain.safetensors"
-        save_network(path, model, new_spec(model, "plain"), {"trained": "not at all"})
+        save_network(path, network, new_spec(network, "plain"), {"trained": "not at all"})
         print(f"{path.name}: {path.stat().st_size:,} bytes")
         options = PlayOptions(visits=50, seconds=0.0)
         with closing(Player(SearchOptions(seed=1), options, path, size=9)) as player:

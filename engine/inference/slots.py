@@ -20,8 +20,8 @@ evaluator has finished. Until then the request must not be reused, since the eva
 
 import enum
 import threading
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -65,8 +65,10 @@ class Request:
         """
         shapes = {"planes": (planes, size, size), "globals": (globals_,)}
         shapes |= {name: head.shape(size) for name, head in HEADS.items()}
-        new = _pinned if pinned else partial(np.zeros, dtype=np.float32)
-        self.arrays: dict[str, np.ndarray] = {name: new((capacity, *shape)) for name, shape in shapes.items()}
+        new: Callable[[tuple[int, ...]], np.ndarray] = partial(np.zeros, dtype=np.float32)
+        if pinned:
+            from engine.nets.compute.cuda import pinned_zeros as new
+        self.arrays = {name: new((capacity, *shape)) for name, shape in shapes.items()}
         vars(self).update(self.arrays)
         self.size = size
         self.count = 0
@@ -85,10 +87,3 @@ class Request:
         """
         self.error, self.state = error, State.DONE
         self.done.set()
-
-
-def _pinned(shape: tuple[int, ...]) -> Any:
-    """Page-locked zeros, float32."""
-    import torch
-
-    return torch.zeros(shape, pin_memory=True).numpy()

@@ -23,9 +23,9 @@ b. ``search/leaves.py``: ``prepare_for_network`` replays the path (``replay``), 
 c. ``inference/server.py``: ``submit`` queues the request (``Request`` in ``inference/slots.py``) with these slots
 d. ``inference/server.py``: an evaluator thread (``_run_evaluator``) takes it (``_next``, ``_take``)
 e. ``inference/device.py``: ``evaluate_requests`` forms batches (``split``)
-f. ``nets/compute/runner.py``: ``Runner.run`` moves a batch to the device and calls ``Network.evaluate``
-g. ``nets/compute/adapter.py``: ``TorchNetwork.evaluate``, by torch or by a program (``CompiledNetwork.run`` in
-   ``nets/compute/program.py``)
+f. ``nets/compute/runner.py``: ``Runner.run`` joins the inputs of a batch and calls ``Network.evaluate``
+g. ``nets/compute/by_program.py``: ``ProgramNetwork.evaluate`` runs the network's program (``CompiledNetwork.run`` in
+   ``nets/compute/program.py``); on a GPU ``nets/compute/by_torch.py``: ``TorchNetwork.evaluate_tensors``
 h. ``inference/device.py``: ``copy_outputs`` writes the outputs into the slots
 i. ``inference/server.py``: ``_run_evaluator`` calls ``Request.hand_back``, which ends the worker's ``wait``
 j. ``search/leaves.py``: ``take_results`` copies the outputs from the slots into the batch and the result cache

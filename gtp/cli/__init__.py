@@ -112,9 +112,14 @@ class LazyGroup(KeimaGroup):
         module, _, name = SUBCOMMANDS[cmd_name][0].partition(":")
         try:
             command: click.Command = getattr(importlib.import_module(module), name)
-        except ImportError as error:
+        except (ImportError, OSError) as error:
             if found := "; ".join(shadows()):
                 raise click.ClickException(f"{found}; {FIX}") from error
+            if "torch" in (getattr(error, "name", None) or str(error)):
+                reason = " ".join(str(error).split())
+                raise click.ClickException(
+                    f"keima {cmd_name} needs PyTorch, which cannot be imported ({reason}), expected: pip install torch"
+                ) from error
             raise
         return command
 

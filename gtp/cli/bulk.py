@@ -1,6 +1,5 @@
 """``keima data play``, ``reached``, ``values`` and ``label``: bulk runs with common options and a progress bar."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial, wraps
@@ -46,10 +45,9 @@ from engine.train.teacher import Teacher
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import DEVICE, PATHS, THREADS, Whole, parsed
 from gtp.cli.options import Decorator, ExecutorOptions, options_of, ray_options, with_options
-from gtp.cli.terminal import bar, workers_for
-from weights import NetworkPath, files_of, find_network
+from gtp.cli.terminal import RESUMES, bar, workers_for
+from weights import files_of, find_network, identity
 
-RESUMES = "run the same command again to resume"
 OUT = click.option("--out", required=True, type=click.Path(path_type=Path), help="output folder; a started run resumes")
 AT_ONCE = {"cpu": 64, "gpu": 512}
 """Default batch size in games, by device: larger batches are hardly faster on the CPU and take longer to end"""
@@ -163,14 +161,6 @@ def distribution_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--temperature", **share("T=SHARE", read_temperature, "1", text="policy temperature")),
     )  # fmt: skip
     return with_options(command, options)
-
-
-def identity(path: NetworkPath, name: str) -> dict[str, str]:
-    """The record of a network beside data that it made: its name, and the SHA-256 of its file or files joined."""
-    digest = hashlib.sha256()
-    for file in files_of(path):
-        digest.update(file.read_bytes())
-    return {"name": name, "sha256": digest.hexdigest()}
 
 
 def play_in_bulk(bulk: Bulk, plan: Plan, names: Sequence[str], wanted: int, counts_positions: bool = False) -> BulkPlay:

@@ -22,11 +22,10 @@ from engine.pictures.drawing import check_png
 from engine.system.executor import StopOnSignal
 from engine.system.files import alone_in
 from gtp.cli.arguments import PATHS, Number, Whole, parsed
-from gtp.cli.bulk import RESUMES, identity
 from gtp.cli.options import GroupedCommand, Player, options_of, player_from, settings_option
-from gtp.cli.terminal import INTERRUPTED, bar, say
+from gtp.cli.terminal import INTERRUPTED, RESUMES, bar, say
 from gtp.startup import load_analysing
-from weights import files_of
+from weights import files_of, identity
 
 KEPT = ".analysis"
 """Name of the folder of analyses, within the folder of reviews"""

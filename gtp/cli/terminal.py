@@ -20,6 +20,8 @@ from rich.table import Table
 
 from engine.config.declaration import core_count
 
+RESUMES = "run the same command again to resume"
+
 INTERRUPTED = 130
 """Exit status after Ctrl-C, the one that shells use"""
 WIDTH = 100

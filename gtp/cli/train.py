@@ -44,11 +44,11 @@ from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli import KeimaCommand, KeimaGroup
 from gtp.cli.arguments import DEVICE, PATHS, THREADS, OneOf, Whole
-from gtp.cli.bulk import OUT, RESUMES, distribution_options, identity, share
+from gtp.cli.bulk import OUT, distribution_options, share
 from gtp.cli.options import GroupedCommand, options_from, options_of, with_options
 from gtp.cli.patterns import KINDS, train_command
-from gtp.cli.terminal import bar
-from weights import files_of, find, find_network
+from gtp.cli.terminal import RESUMES, bar
+from weights import files_of, find, find_network, identity
 
 VALIDATION_POSITIONS = 4000
 """Number of validation positions; for a network without a policy, the number for 19x19: on smaller boards it grows in

@@ -39,6 +39,11 @@ def release_memory() -> None:
         torch.cuda.empty_cache()
 
 
+def pinned_zeros(shape: tuple[int, ...]) -> np.ndarray:
+    """Page-locked zeros, float32, for asynchronous copies to a GPU."""
+    return torch.zeros(shape, pin_memory=True).numpy()
+
+
 def fill(target: Tensor, parts: Sequence[np.ndarray]) -> None:
     """Copy parts [B_i, ...] one after another into the first rows of a tensor [R, ...]; other rows do not change."""
     start = 0
