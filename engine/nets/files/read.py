@@ -55,6 +55,8 @@ def convert(source: Path, target: Path) -> None:
     save_network(target, network, spec, {"converted": origin})
 
 
+STATISTICS = (".mean", ".variance")
+"""Ends of the names of arrays that are statistics of batch normalisation, not parameters"""
 LARGEST = 19
 """Largest board size for which multiply-adds are counted"""
 
@@ -82,7 +84,7 @@ def describe(path: Path) -> dict[str, Any]:
         # Parameters of some files are folded when read; their record has the file's number.
         "architecture": training.pop("architecture", "") or architecture_of(network),
         "shape": asdict(shape),
-        "parameters": training.pop("parameters", sum(values.size for _, values in named_arrays(network))),
+        "parameters": training.pop("parameters", sum(values.size for name, values in named_arrays(network) if not name.endswith(STATISTICS))),
         "encoder": spec.encoder,
         "planes": shape.planes,
         "globals": shape.globals,
