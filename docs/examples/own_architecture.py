@@ -1,4 +1,4 @@
-"""A network architecture in one file: a shape, layers and their order, one entry in the registry; everything else knows it.
+"""A network architecture in one file: a shape, layers and their order, one entry in the registry; the rest knows it.
 
     python docs/examples/own_architecture.py [FOLDER]
 

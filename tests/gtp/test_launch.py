@@ -78,14 +78,14 @@ def test_at_a_terminal_a_hint_tells_what_to_do():
 
 def test_a_broken_library_is_one_readable_line(tmp_path):
     """Engines died with a number, or of what a library lacked, and their clients swallowed the reason."""
-    folder = tmp_path / "numba"
+    folder = tmp_path / "safetensors"
     folder.mkdir()
-    (folder / "__init__.py").write_text("raise OSError('libllvm: cannot open')\n")
+    (folder / "__init__.py").write_text("raise OSError('libsafetensors: cannot open')\n")
     process = start(PYTHONPATH=str(tmp_path))
     output, errors = process.communicate(b"name\n7 genmove b\n", ANSWER_S)
-    assert re.fullmatch(r"= Keima\n\n\?7 [^\n]*OSError: libllvm: cannot open[^\n]*\n\n", output.decode())
+    assert re.fullmatch(r"= Keima\n\n\?7 [^\n]*OSError: libsafetensors: cannot open[^\n]*\n\n", output.decode())
     assert process.returncode == 1
-    assert errors.decode() == "keima: OSError: libllvm: cannot open\n"
+    assert errors.decode() == "keima: OSError: libsafetensors: cannot open\n"
 
 
 def test_another_network_compiles_nothing_anew(network):

@@ -74,6 +74,7 @@ def describe(path: Path) -> dict[str, Any]:
     header = recognise(path)
     network, spec, record = read_network(path)
     training = dict(record) if isinstance(record, dict) else {"record": record}
+    parameters = sum(values.size for name, values in named_arrays(network) if not name.endswith(STATISTICS))
     shape, board = network.shape, min(LARGEST, spec.max_size)
     return {
         "name": spec.name,
@@ -84,7 +85,7 @@ def describe(path: Path) -> dict[str, Any]:
         # Parameters of some files are folded when read; their record has the file's number.
         "architecture": training.pop("architecture", "") or architecture_of(network),
         "shape": asdict(shape),
-        "parameters": training.pop("parameters", sum(values.size for name, values in named_arrays(network) if not name.endswith(STATISTICS))),
+        "parameters": training.pop("parameters", parameters),
         "encoder": spec.encoder,
         "planes": shape.planes,
         "globals": shape.globals,
