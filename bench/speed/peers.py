@@ -35,7 +35,8 @@ from engine.go.points import color_letter
 
 ROLES = ("first", "second")
 RULES, KOMI = "tromp-taylor", 7.5
-ANALYSES = ("kata-analyze", "lz-analyze")
+ANALYSES = {"kata-analyze": "rootInfo true", "lz-analyze": ""}
+"""GTP command of an analysis -> arguments for which its updates tell the visits of the root, if it can"""
 INTERVAL_CS = 20
 """Time between the updates of an analysis, in hundredths of a second as in GTP"""
 TURNS = 8
@@ -83,7 +84,7 @@ def measured(
         client = peer.client
         peer.move([])
         peer.set_position(games[turn % len(games)])
-        if analysis := next((name for name in ANALYSES if client.lists(name, LIMIT_S)), ""):
+        for analysis in [name for name in ANALYSES if client.lists(name, LIMIT_S)][:1]:
             yield f"visits/{size}", visits_per_s(client, analysis, amounts.seconds), "visits/s"
         if STATUS.exists():
             yield f"memory/{size}", session_peak_mib(client.pid), "MiB"
@@ -99,17 +100,25 @@ def visits_per_s(client: GtpClient, analysis: str, seconds: float) -> float:
     """Visits a second of an analysis of the position on the board.
 
     Args:
-        analysis: GTP command whose updates tell the visits of each move, such as ``lz-analyze``.
+        analysis: one of ``ANALYSES``.
     """
     begin = time.perf_counter()
-    client.send(f"{analysis} {INTERVAL_CS}")
+    client.send(f"{analysis} {INTERVAL_CS} {ANALYSES[analysis]}".rstrip())
     read_head(client)
     spent, visits = 0.0, 0
     while spent < seconds:
         update = client.read_line(PATIENCE_S)
-        spent, visits = time.perf_counter() - begin, sum(map(int, re.findall(r"\bvisits (\d+)", update)))
+        spent, visits = time.perf_counter() - begin, visits_in(update)
     client.ask("name", PATIENCE_S)  # ends the analysis
     return visits / spent
+
+
+def visits_in(update: str) -> int:
+    """Visits that an update of an analysis tells: those of the root or, without them, the sum of all moves.
+
+    The sum may count a visit several times: KataGo lists moves that are symmetric to each other with the same visits.
+    """
+    return sum(map(int, re.findall(r"\bvisits (\d+)", update.rpartition("rootInfo")[2])))
 
 
 def positions_per_s(line: str, size: int, games: Sequence[Sequence[int]], visits: int) -> float:

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from bench.match.gtp_client import EngineRefused
 from bench.process_memory import STATUS, session_peak_mib
-from bench.speed.peers import EVALUATIONS, command, positions_per_s
+from bench.speed.peers import EVALUATIONS, command, positions_per_s, visits_in
 from bench.speed.subjects import move_lists
 from engine.go.game import Game
 from engine.go.rules import rules_named
@@ -50,6 +50,17 @@ def test_an_engine_with_all_commands_beside_one_with_few():
 )
 def test_evaluations_are_read_from_the_last_line_of_a_benchmark(answer, rate):
     assert "".join(EVALUATIONS.findall(answer)[-1]) == rate
+
+
+@pytest.mark.parametrize(
+    ("update", "visits"),
+    [
+        ("info move C3 visits 5 edgeVisits 4 pv C3 info move G7 visits 5 pv G7 rootInfo winrate 0.5 visits 6", 6),
+        ("info move C3 visits 5 winrate 5000 prior 9 pv C3 info move G7 visits 4 winrate 4900 prior 8 pv G7", 9),
+    ],
+)  # fmt: skip
+def test_visits_of_the_root_count_each_visit_once(update, visits):
+    assert visits_in(update) == visits
 
 
 @pytest.mark.parametrize("size", [9, 19])
