@@ -12,6 +12,23 @@ def own_mib(pid: int) -> float:
     return _status_mib(Path(f"/proc/{pid}/status"), "RssAnon:", "RssShmem:")
 
 
+def session_peak_mib(pid: int) -> float:
+    """Sum of the peak resident memory in MiB, mapped files included, of all processes of a session. Linux only.
+
+    Args:
+        pid: the session's first process; its children belong to the session unless they have left it.
+    """
+    total = 0.0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # a process that has ended meanwhile
+            # After the name in parentheses: state, parent, process group, session.
+            if (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[3] == str(
+                pid
+            ):
+                total += _status_mib(folder / "status", "VmHWM:")
+    return total
+
+
 def _status_mib(status: Path, *fields: str) -> float:
     lines = status.read_text(encoding="ascii").splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith(fields)) / 1024

@@ -42,6 +42,7 @@ EXCHANGED = {
     r"--network NAME": "--network keima-resnet",
     r"leelaz --gtp": "leelaz --cpu-only --noponder --playouts 2 --gtp",
     r"katago gtp -config 400-visits.cfg": "keima gtp --visits 4",
+    r"katago (gtp|analysis) -config \S+ -model NETWORK[^\"]*": r"keima \1 --config none --weights none",
     r"runs/a-gnugo runs/b-gnugo runs/a-b": "runs/gnugo-9x9",
 }
 """What a command has here instead"""
@@ -63,6 +64,7 @@ SMALL = {
     "keima zero": "--minutes 0.1 --threads 1",
     "python -m bench.reliability --quick": "counts --jobs 1",
     "python -m bench.reliability": "--quick --jobs 1 -k 'count or rollouts-1-'",
+    "python -m bench.speed.peers": "--size 9 --seconds 0.1 --repeats 1 --visits 2 --json-visits 2",
     "python -m bench.strength.arena": "--visits 2 --games 2 --processes 1",
     "python -m bench.strength.regret": "--visits 4 --deep 10 --positions 2",
 }

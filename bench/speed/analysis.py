@@ -37,7 +37,7 @@ def analysis_of(client: GtpClient, interval_s: float, updates: int) -> list[floa
     """
     begin_s = time.perf_counter()
     client.send(f"kata-analyze {100 * interval_s:g}")
-    _read_head(client)
+    read_head(client)
     times = []
     for _ in range(updates):
         client.read_line(PATIENCE_S)
@@ -47,13 +47,13 @@ def analysis_of(client: GtpClient, interval_s: float, updates: int) -> list[floa
     while client.read_line(PATIENCE_S):
         pass
     ended_s = time.perf_counter()
-    _read_head(client)
+    read_head(client)
     client.read_line(PATIENCE_S)
     late_s = float(np.abs(np.diff(times) - interval_s).max())
     return [1e3 * s for s in (times[0] - begin_s, late_s, ended_s - asked_s, time.perf_counter() - asked_s)]
 
 
-def _read_head(client: GtpClient) -> None:
+def read_head(client: GtpClient) -> None:
     """Read the first line of a reply.
 
     Raises:

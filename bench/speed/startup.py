@@ -8,15 +8,15 @@ through pipes, without a settings file. Start at :func:`command`.
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
-from bench.match.gtp_client import ROOT, GtpClient
+from bench.match.gtp_client import GtpClient
 from bench.speed.figures import Figure, Timing, bench
 from engine.system.jit import CACHE_VARIABLE
 from engine.system.programs import keima
-from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
+from gtp.cli.settings import NO_FILE
 from weights import DEFAULT
 
 QUESTIONS = {"handshake": "name", "first_genmove": "genmove b"}
@@ -26,17 +26,20 @@ FIGURES = [f"{figure}/{state}" for state in STATES for figure in QUESTIONS]
 PATIENCE_S = 1800.0
 
 
-def seconds_of(command: list[str], **variables: str) -> list[float]:
-    """Seconds from the start of an engine to its answer to each of the questions.
+def seconds_of(
+    command: str | Sequence[str], questions: Iterable[str] = QUESTIONS.values(), **variables: str
+) -> list[float]:
+    """Seconds from the start of an engine to its answer to each of some questions, which are GTP commands.
 
     Args:
+        command: a command line, or its words.
         variables: environment variables.
     Raises:
         EngineError, EngineRefused: the engine does not answer.
     """
     begin, answered = time.perf_counter(), []
-    with GtpClient(command, ROOT, **{CONFIG_VARIABLE: NO_FILE}, **variables) as engine:
-        for question in QUESTIONS.values():
+    with GtpClient(command, None, **variables) as engine:
+        for question in questions:
             engine.ask(question, PATIENCE_S)
             answered.append(time.perf_counter() - begin)
     return answered
@@ -58,7 +61,9 @@ def samples(command: list[str], state: str, repeats: int) -> list[list[float]]:
 @click.option("--device", default="cpu", help="device, as for keima gtp")
 def command(names: tuple[str, ...], weights: str, size: int, device: str, timing: Timing) -> Iterator[Figure]:
     """Measure the time from start to answers, with a warm and with a cold kernel cache: a JSON line each."""
-    words = keima("gtp", "--visits", 1, "--weights", weights, "--size", size, "--device", device)
+    words = keima(
+        "gtp", "--config", NO_FILE, "--visits", 1, "--weights", weights, "--size", size, "--device", device
+    )  # fmt: skip
     for state in STATES:
         wanted = {f"{figure}/{state}" for figure in QUESTIONS} & set(names or FIGURES)
         if wanted:

@@ -176,3 +176,16 @@ def middle_games(size: int) -> list[MiddleGame]:
     for stream, (position, moves) in enumerate(games):
         _play_on(position, new_weights(size), tables, moves.last, seed_state(SEED, stream), round(MIDDLE * size * size))
     return games
+
+
+def move_lists(size: int) -> list[list[int]]:
+    """The moves that lead to the positions of :func:`middle_games`, as points, Black's first, passes included."""
+    tables, weights, lists = shipped_patterns().tables, new_weights(size), []
+    for stream in range(POSITIONS):
+        position, moves, state = new_position(size), new_candidates(size), seed_state(SEED, stream)
+        points = []
+        for _ in range(round(MIDDLE * size * size)):
+            _play_on(position, weights, tables, moves.last, state, 1)
+            points.append(int(moves.last[0]))
+        lists.append(points)
+    return lists

@@ -14,7 +14,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,13 +23,12 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.match.folder import read_openings
-from bench.match.gtp_client import START_S, EngineError, EngineRefused, GtpClient
-from bench.match.play import tell_rules
+from bench.match.gtp_client import EngineError, EngineRefused
+from bench.strength.peer import Peer
 from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import SearchOptions
 from engine.go.game import Game
-from engine.go.geometry import BLACK, WHITE, from_vertex, to_vertex
-from engine.go.points import color_word
+from engine.go.geometry import BLACK
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
 from engine.search.stoppers import SearchLimits
@@ -40,8 +38,6 @@ from weights import DEFAULT
 
 RULES = "tromp-taylor"
 FOLDER = click.Path(file_okay=False, path_type=Path)
-LIMIT_S = 300.0
-"""Longest wait for an answer of a GTP engine"""
 FEWEST, MOST = 0.08, 0.55
 """Smallest and largest number of moves before a position, as a share of the board's points"""
 
@@ -81,59 +77,6 @@ class Regret(NamedTuple):
     """float64[P]: regret in each position, as mean over the repeats"""
     same: float
     """share of moves that equal the first side's moves"""
-
-
-class Peer:
-    """A GTP engine as a side; a context manager."""
-
-    def __init__(self, line: str, rules: str, size: int, komi: float):
-        """Start the engine.
-
-        Args:
-            line: the engine's command line.
-        Raises:
-            EngineError, EngineRefused: the engine cannot be started, or refuses the board size or komi.
-            ValueError: the command line is empty or has an open quotation.
-        """
-        self._line, self._size = line, size
-        self._client = GtpClient(line)
-        try:
-            self._forgets = self._client.lists("clear_cache", START_S)
-            for command in (f"boardsize {size}", f"komi {komi:g}"):
-                self._ask(command)
-            tell_rules(rules, partial(self._client.lists, limit_s=LIMIT_S), self._ask)
-        except Exception:
-            self._client.close()
-            raise
-
-    def move(self, moves: Sequence[int]) -> int:
-        """The point that the engine plays after some moves, given as points, Black's first.
-
-        The engine's cache is cleared first if it lists ``clear_cache``.
-
-        Raises:
-            EngineError: the engine failed.
-            EngineRefused: the engine refused a move of the game, or resigned.
-        """
-        self._ask("clear_board")
-        if self._forgets:
-            self._ask("clear_cache")
-        for i, point in enumerate(moves):
-            self._ask(f"play {color_word((BLACK, WHITE)[i % 2])} {to_vertex(point, self._size)}")
-        answer = self._ask(f"genmove {color_word((BLACK, WHITE)[len(moves) % 2])}")
-        try:
-            return from_vertex(answer, self._size)
-        except ValueError as error:
-            raise EngineRefused(f"{self._line}: {answer!r}, expected a move; it must not resign") from error
-
-    def _ask(self, command: str) -> str:
-        return self._client.ask(command, LIMIT_S)
-
-    def __enter__(self) -> "Peer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
 
 
 class Examiner:

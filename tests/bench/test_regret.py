@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from bench.match.gtp_client import EngineRefused
-from bench.strength.regret import Move, Peer, command, disputed, error_of_mean, positions_of, regrets
+from bench.strength.peer import Peer
+from bench.strength.regret import Move, command, disputed, error_of_mean, positions_of, regrets
 from tests.conftest import ROOT
 
 SMALL = ["--positions", "3", "--deep", "24", "--visits", "6", "--komi", "9"]
