@@ -182,35 +182,39 @@ def checked(
     made = network_on(network, spec, device, reduced)
     if samples is None or _is_exact(made):
         return made
+    if isinstance(made, ProgramNetwork):
+        return _checked_program(made, network, samples)
     reference, largest = Reference(network), samples(spec.encoder, spec.max_size)
     if made.dtype != "float32":
-        wrong = _excess(made, reference, *largest)
-        if not wrong:
+        if not (wrong := _excess(made, reference, *largest)):
             return made
         say_once(f"network {spec.name} runs in float32: in {made.dtype} {wrong}")
-        made = network_on(network, spec, device, reduced=False)
-        if _is_exact(made):
-            return made
-    is_program = isinstance(made, ProgramNetwork)
-    sound = _soundness(network, spec) if is_program else None
-    if sound is not None and sound.exists():
+        return checked(network, spec, device, samples, reduced=False)
+    # Errors in float32 show in every position: one is enough.
+    if not (wrong := _excess(made, reference, *(part[-1:] for part in largest))):
+        return made
+    say_once(f"network {spec.name} runs on the CPU: {device} computes it wrongly, {wrong}")
+    return checked(network, spec, "cpu", samples)
+
+
+def _checked_program(made: ProgramNetwork, network: PlainNetwork, samples: Samples) -> Any:
+    """A network's programs if they are correct, else the network by torch; programs found correct are remembered."""
+    spec, mark = made.spec, _mark_of(network, made.spec)
+    if mark is not None and mark.exists():
         with suppress(OSError):
-            sound.touch()
+            mark.touch()
         return made
-    # Errors in float32 show in every position: one is enough for each Winograd tile size.
-    compared = [largest, *(samples(spec.encoder, size) for size in _of_other_tiles(spec) if is_program)]
-    wrong = next(filter(None, (_excess(made, reference, *(part[-1:] for part in one)) for one in compared)), "")
-    if not wrong:
-        if sound is not None:
-            with suppress(OSError):
-                sound.parent.mkdir(exist_ok=True)
-                sound.touch()
-        return made
-    if device != "cpu":
-        say_once(f"network {spec.name} runs on the CPU: {device} computes it wrongly, {wrong}")
-        return checked(network, spec, "cpu", samples)
-    say_once(f"network {spec.name} runs slowly: our own kernels compute it wrongly here, {wrong}")
-    return network_on(network, spec, "cpu", reduced=False, by_program=False)
+    reference = Reference(network)
+    for size in (spec.max_size, *_of_other_tiles(spec)):
+        if wrong := _excess(made, reference, *(part[-1:] for part in samples(spec.encoder, size))):
+            say_once(f"network {spec.name} runs slowly: our own kernels compute it wrongly here, {wrong}")
+            return network_on(network, spec, "cpu", reduced=False, by_program=False)
+    if mark is not None:
+        with suppress(OSError):
+            mark.parent.mkdir(exist_ok=True)
+            mark.touch()
+    # Without the programs of the comparison, of which a game may need one alone.
+    return ProgramNetwork(network, spec)
 
 
 def _is_exact(network: Any) -> bool:
@@ -218,8 +222,8 @@ def _is_exact(network: Any) -> bool:
     return network.device == "cpu" and network.dtype == "float32" and not isinstance(network, ProgramNetwork)
 
 
-def _soundness(network: PlainNetwork, spec: NetworkSpec) -> Path | None:
-    """The file that marks a network's programs as compared, for these weights, kernels and this processor; None = no
+def _mark_of(network: PlainNetwork, spec: NetworkSpec) -> Path | None:
+    """The file that marks a network's programs as correct, for these weights, kernels and this processor; None = no
     folder can be written."""
     if jit.FOLDER is None:
         return None
@@ -227,7 +231,7 @@ def _soundness(network: PlainNetwork, spec: NetworkSpec) -> Path | None:
     for name, values in named_arrays(network):
         digest.update(name.encode())
         digest.update(values.data)
-    return jit.FOLDER.parent / jit.RESULTS / f"sound-{digest.hexdigest()[:16]}"
+    return jit.FOLDER.parent / jit.RESULTS / f"correct-{digest.hexdigest()[:16]}"
 
 
 def _of_other_tiles(spec: NetworkSpec) -> list[int]:
