@@ -23,7 +23,7 @@ from typing import Any
 
 import numba
 from filelock import FileLock
-from llvmlite.binding import parse_assembly
+from llvmlite.binding import get_host_cpu_name, parse_assembly
 from numba.core import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.compiler_lock import global_compiler_lock
@@ -36,9 +36,10 @@ _Dispatcher: Any = CPUDispatcher
 """Numba's class of dispatchers, as Any: its type hints lack some options and methods"""
 ENGINE_FOLDER = Path(__file__).resolve().parents[1]
 CACHE_VARIABLE = "KEIMA_CACHE"
-KERNEL = re.compile(rb"^@(?:inlined_)?kernel\b", re.MULTILINE)
-IMPORT, WORD = re.compile(rb"^\s*from (engine(?:\.\w+)*) import (\([^)]*\)|[^\n]+)", re.MULTILINE), re.compile(rb"\w+")
-"""Patterns for imports and imported names in sources; the engine imports its modules by ``from``, not by ``import``"""
+KERNEL = b"\n@kernel", b"\n@inlined_kernel"
+IMPORT, WORD = re.compile(rb"from (engine(?:\.\w+)*) import (\([^)]*\)|[^\n]+)"), re.compile(rb"\w+")
+"""Patterns for imports and imported names in sources; the engine imports its modules by ``from``, not by ``import``.
+All begin with fixed letters, which are found twice as fast as the beginnings of lines; every start searches."""
 STALE_AFTER_S = 14 * 86400.0
 LOCKS, INDEX, DONE = "locks", "index", "done"
 """Folder of lock files, name of the lock of the cache's indices, and folder of :func:`stamp`"""
@@ -58,7 +59,7 @@ def kernel_sources() -> dict[str, bytes]:
     Imported files count, since compiled kernels contain the values of constants and the fields of NamedTuples.
     """
     sources = {path.relative_to(ENGINE_FOLDER).as_posix(): path.read_bytes() for path in ENGINE_FOLDER.rglob("*.py")}
-    waiting, found = [name for name, source in sources.items() if KERNEL.search(source)], {}
+    waiting, found = [name for name, source in sources.items() if any(one in source for one in KERNEL)], {}
     while waiting:
         name = waiting.pop()
         if name in found or name not in sources:
@@ -74,7 +75,7 @@ def kernel_sources() -> dict[str, bytes]:
 def source_key() -> str:
     """Hash of everything that machine code depends on: sources, Numba, Python, processor, install path."""
     digest = hashlib.sha256()
-    for word in (numba.__version__, sys.version, platform.machine(), platform.processor(), str(ENGINE_FOLDER)):
+    for word in (numba.__version__, sys.version, platform.machine(), get_host_cpu_name(), str(ENGINE_FOLDER)):
         digest.update(word.encode())
     for name, source in sorted(kernel_sources().items()):
         digest.update(name.encode())
