@@ -128,7 +128,7 @@ class Ahead(NamedTuple):
     encoder: str
     """the network's encoder; empty = no network"""
     is_needed: bool
-    """some kernels have not been compiled by an earlier start"""
+    """some kernels of the first move have not been compiled by an earlier start"""
     helpers: "list[Popen[bytes]]"
     """processes that compile in parallel"""
 
@@ -152,8 +152,8 @@ def compiling_ahead(encoder: str) -> Iterator[Ahead]:
     calm_openmp()
     from engine.play import ahead
 
-    is_needed = bool(encoder and ahead.missing(encoder))
-    helpers = ahead.start_helpers(encoder) if is_needed else []
+    is_needed = bool(encoder and ahead.missing(encoder, ahead.FIRST))
+    helpers = ahead.start_helpers(encoder) if encoder and ahead.missing(encoder) else []
     with compile_progress(encoder if is_needed else ""):
         yield Ahead(encoder, is_needed, helpers)
 
