@@ -89,9 +89,14 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]
     if any_size or settings.network is None or expected:
         sizes = None if any_size or expected is None else expected.sizes
         begin(EarlySession(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
+    gc.disable()
     with compiling_ahead(expected.encoder if expected else "") as ahead:
         from engine.play.player import Player
 
+        # Imported objects stay: collections while they are made, and later ones that visit them, would take a tenth of
+        # the time until the first move.
+        gc.freeze()
+        gc.enable()
         ahead.compile_first()
         place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
         player = Player(settings.search, settings.play, *place, any_size=any_size, load=settings.load)
@@ -123,7 +128,7 @@ class Ahead(NamedTuple):
     encoder: str
     """the network's encoder; empty = no network"""
     is_needed: bool
-    """some kernels have not been compiled by an earlier start"""
+    """some kernels of the first move have not been compiled by an earlier start"""
     helpers: "list[Popen[bytes]]"
     """processes that compile in parallel"""
 
@@ -147,8 +152,8 @@ def compiling_ahead(encoder: str) -> Iterator[Ahead]:
     calm_openmp()
     from engine.play import ahead
 
-    is_needed = bool(encoder and ahead.missing(encoder))
-    helpers = ahead.start_helpers(encoder) if is_needed else []
+    is_needed = bool(encoder and ahead.missing(encoder, ahead.FIRST))
+    helpers = ahead.start_helpers(encoder) if encoder and ahead.missing(encoder) else []
     with compile_progress(encoder if is_needed else ""):
         yield Ahead(encoder, is_needed, helpers)
 

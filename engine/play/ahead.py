@@ -8,7 +8,7 @@ Each line has ``first`` (the first move needs the kernel) or ``later``, the kern
 SCRATCH stand for the encoder's kernel and the type of its working memory, LINES for the type of a network's program.
 
 ``python -m engine.play.ahead ENCODER PARENT`` is a helper process, started by :func:`start_helpers`: it compiles the
-missing kernels and ends.
+missing kernels, those of the first move first, and ends.
 """
 
 import contextlib
@@ -36,6 +36,8 @@ from engine.system.arrays import numba_type
 RECORD = Path(__file__).with_name("kernels.txt")
 MAX_HELPERS = 3
 """Maximum number of helper processes; more would find no kernel to compile"""
+BEHIND = 10
+"""Niceness of helpers once the kernels of the first move are compiled"""
 POLL_S = 0.2
 SCRATCH, ENCODE, LINES = "SCRATCH", "ENCODE", "LINES"
 
@@ -190,4 +192,7 @@ def _end_with(parent: int) -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with, args=[int(sys.argv[2])], daemon=True).start()
+    compile_kernels(sys.argv[1], FIRST)
+    if hasattr(os, "nice"):
+        os.nice(BEHIND)  # the first move has begun, and its search needs the cores
     compile_kernels(sys.argv[1])

@@ -8,6 +8,7 @@ another version, Python or processor is never loaded.
 
 import hashlib
 import os
+import pickle
 import platform
 import re
 import shutil
@@ -16,14 +17,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numba
 from filelock import FileLock
+from llvmlite.binding import get_host_cpu_name, parse_assembly
 from numba.core import types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
@@ -34,9 +36,10 @@ _Dispatcher: Any = CPUDispatcher
 """Numba's class of dispatchers, as Any: its type hints lack some options and methods"""
 ENGINE_FOLDER = Path(__file__).resolve().parents[1]
 CACHE_VARIABLE = "KEIMA_CACHE"
-KERNEL = re.compile(rb"^@(?:inlined_)?kernel\b", re.MULTILINE)
-IMPORT, WORD = re.compile(rb"^\s*from (engine(?:\.\w+)*) import (\([^)]*\)|[^\n]+)", re.MULTILINE), re.compile(rb"\w+")
-"""Patterns for imports and imported names in sources; the engine imports its modules by ``from``, not by ``import``"""
+KERNEL = b"\n@kernel", b"\n@inlined_kernel"
+IMPORT, WORD = re.compile(rb"from (engine(?:\.\w+)*) import (\([^)]*\)|[^\n]+)"), re.compile(rb"\w+")
+"""Patterns for imports and imported names in sources; the engine imports its modules by ``from``, not by ``import``.
+All begin with fixed letters, which are found twice as fast as the beginnings of lines; every start searches."""
 STALE_AFTER_S = 14 * 86400.0
 LOCKS, INDEX, DONE = "locks", "index", "done"
 """Folder of lock files, name of the lock of the cache's indices, and folder of :func:`stamp`"""
@@ -56,7 +59,7 @@ def kernel_sources() -> dict[str, bytes]:
     Imported files count, since compiled kernels contain the values of constants and the fields of NamedTuples.
     """
     sources = {path.relative_to(ENGINE_FOLDER).as_posix(): path.read_bytes() for path in ENGINE_FOLDER.rglob("*.py")}
-    waiting, found = [name for name, source in sources.items() if KERNEL.search(source)], {}
+    waiting, found = [name for name, source in sources.items() if any(one in source for one in KERNEL)], {}
     while waiting:
         name = waiting.pop()
         if name in found or name not in sources:
@@ -72,7 +75,7 @@ def kernel_sources() -> dict[str, bytes]:
 def source_key() -> str:
     """Hash of everything that machine code depends on: sources, Numba, Python, processor, install path."""
     digest = hashlib.sha256()
-    for word in (numba.__version__, sys.version, platform.machine(), platform.processor(), str(ENGINE_FOLDER)):
+    for word in (numba.__version__, sys.version, platform.machine(), get_host_cpu_name(), str(ENGINE_FOLDER)):
         digest.update(word.encode())
     for name, source in sorted(kernel_sources().items()):
         digest.update(name.encode())
@@ -104,31 +107,9 @@ def _prepare() -> Path | None:
                 pass
         except (OSError, RuntimeError):  # RuntimeError: the user has no home folder.
             continue
-        _drop_torn(folder)
         _numba.config.CACHE_DIR = str(folder)
         return folder
     return None
-
-
-def _drop_torn(folder: Path) -> None:
-    """Delete files that a crash of the machine left incomplete, on which Numba would fail at every start.
-
-    All these files are pickles, and a complete pickle ends with the byte ``.``.
-    """
-    torn = [path for path in folder.rglob("*.nb[ic]") if not _ends_as_pickle(path)]
-    for path in torn:
-        path.unlink(missing_ok=True)
-    if torn:
-        print(f"kernel cache {folder}: {len(torn)} damaged files, compiled again", file=sys.stderr, flush=True)
-
-
-def _ends_as_pickle(path: Path) -> bool:
-    """Whether a file ends like a pickle; True if it has been deleted meanwhile."""
-    try:
-        with path.open("rb") as file:
-            return file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) == b"."
-    except FileNotFoundError:
-        return True
 
 
 FOLDER = _prepare()
@@ -204,6 +185,20 @@ def _say_unsaved(reason: str) -> None:
 class _Cache(FunctionCache):
     """Numba's cache on disk, written by one process at a time, since two would lose entries of the index."""
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """See :meth:`numba.core.caching.Cache.load_overload`; None if a crash of the machine left the files incomplete.
+
+        Unlike Numba's, it does not load what only compilation needs, which takes longer than all kernels of a move.
+        """
+        try:
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
+        except (EOFError, pickle.UnpicklingError):
+            print(f"kernel cache {FOLDER}: damaged files of {self._name}, compiled again", file=sys.stderr, flush=True)
+            with suppress(OSError), _locked(INDEX):
+                self.flush()
+            return None
+
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             with _locked(INDEX):
@@ -211,6 +206,25 @@ class _Cache(FunctionCache):
         except OSError as error:
             # The compiled kernel works; an index entry without data only causes another compilation.
             _say_unsaved(error.strerror or str(error))
+
+
+class _KernelFiles(CompileResultCacheImpl):
+    """Cache files of a kernel, with what Python needs to call it: no kernel inlines it.
+
+    Its LLVM code is replaced by empty functions, whose names Numba looks up. Environments of inlined functions hold
+    constants for Python, mostly none, but reading one imports the function's module, often of Numba's compiler.
+    """
+
+    def reduce(self, data: Any) -> Any:
+        (name, kind, (machine_code, _)), function, *rest, environments = super().reduce(data)
+        names = function.llvm_func_name, function.llvm_cpython_wrapper_name
+        code = "".join(f'define void @"{one}"() {{ ret void }}\n' for one in names)
+        library = name, kind, (machine_code, parse_assembly(code).as_bitcode())
+        return library, function, *rest, tuple(one for one in environments if one.consts)
+
+
+class _KernelCache(_Cache):
+    _impl_class: Any = _KernelFiles
 
 
 class _BodyFiles(CompileResultCacheImpl):
@@ -225,14 +239,26 @@ class _BodyCache(_Cache):
 
 
 class _Shared(_Dispatcher):
-    """A dispatcher that one process compiles at a time; other processes wait and load the result."""
+    """A dispatcher that one process compiles at a time; other processes wait and load the result.
+
+    What a kernel needs only to be compiled or loaded is made then: a start imports ten times the kernels that it calls.
+    """
+
+    _kind = ""
+    _cache_class: type[_Cache]
+
+    def __init__(self, function: Any, options: dict[str, Any]) -> None:
+        super().__init__(function, targetoptions={"nopython": True, "boundscheck": None, **options})
+        del self._cache
+
+    @cached_property
+    def _cache(self) -> Any:
+        return self._cache_class(self.py_func) if FOLDER is not None else NullCache()
 
     def compile(self, sig: Any) -> Any:
         # Numba's lock before the file lock, always, or two threads could deadlock.
         with global_compiler_lock, _locked(f"{self._kind}{self.py_func.__module__}.{self.py_func.__qualname__}"):
             return super().compile(sig)
-
-    _kind = ""
 
 
 class _Body(_Shared):
@@ -244,6 +270,7 @@ class _Body(_Shared):
     """
 
     _kind = "body."
+    _cache_class = _BodyCache
 
     def get_call_template(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         return super().get_call_template(tuple(map(_widened, args)), {name: _widened(of) for name, of in kws.items()})
@@ -252,7 +279,11 @@ class _Body(_Shared):
 class _Kernel(_Shared):
     """The function that Python calls; kernels that call it get its body."""
 
-    body: _Body
+    _cache_class = _KernelCache
+
+    @cached_property
+    def body(self) -> _Body:
+        return _Body(self.py_func, self.targetoptions | {"no_cpython_wrapper": True})
 
     def get_call_template(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         return self.body.get_call_template(args, kws)
@@ -276,18 +307,12 @@ def _kernel(**more: bool) -> Callable[[Callable[..., Any]], _Kernel]:
         if _numba.config.DISABLE_JIT:
             function.py_func = function
             return function
-        found: _Kernel = _numba.njit(**KERNEL_OPTIONS, **more)(function)
-        body: _Body = _numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **KERNEL_OPTIONS, **more)(function)
-        # Numba has no option for the dispatcher's class.
-        found.__class__, body.__class__, found.body = _Kernel, _Body, body
-        if FOLDER is not None:
-            found._cache, body._cache = _Cache(function), _BodyCache(function)
-        return found
+        return _Kernel(function, KERNEL_OPTIONS | more)
 
     return decorate
 
 
-KERNEL_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
+KERNEL_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 kernel = _kernel()
 """Decorator for every compiled function of the engine.
 

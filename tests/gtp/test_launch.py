@@ -13,6 +13,7 @@ import pytest
 
 from engine.nets.files.header import expected_input
 from engine.play import ahead
+from gtp.startup import compiling_ahead
 from tests.gtp.process import ANSWER_S, ROOT, Engine, start
 from weights import find_network
 
@@ -164,3 +165,12 @@ def test_a_failure_of_make_gtp_stays_one(tmp_path):
     stamp.touch()
     done = subprocess.run(["make", "-o", str(stamp), f"VENV={tmp_path}", "gtp"], cwd=ROOT, capture_output=True)
     assert done.returncode != 0
+
+
+def test_a_start_that_compiles_only_kernels_of_a_games_end_says_nothing(monkeypatch, capfd):
+    """An earlier session ended before helpers had compiled them; this one was announced as half a minute or more."""
+    monkeypatch.setattr(ahead, "missing", lambda encoder, of=ahead.LATER: sorted({*of} & {*ahead.LATER}))
+    monkeypatch.setattr(ahead, "start_helpers", lambda encoder: ["a helper"])
+    with compiling_ahead("keima-2") as found:
+        pass
+    assert found.helpers == ["a helper"] and capfd.readouterr().err == ""

@@ -3,7 +3,6 @@
 import ast
 import errno
 import os
-import pickle
 import shutil
 import subprocess
 import sys
@@ -87,16 +86,48 @@ def test_without_a_home_folder_the_cache_lies_among_temporary_files(tmp_path, mo
     jit.numba.config.CACHE_DIR = str(jit.FOLDER)
 
 
-def test_what_a_crash_left_incomplete_is_dropped(tmp_path, capfd):
+KERNELS = """
+from engine.system.jit import kernel
+
+@kernel
+def twice(number):
+    return 2 * number
+
+@kernel
+def call_twice(number):
+    return twice(number) + 1
+"""
+
+
+@pytest.fixture
+def call_kernel(tmp_path):
+    """Returns a function that calls a kernel in a new process with a cache of its own; it returns what was printed."""
+    (tmp_path / "kernels_here.py").write_text(KERNELS)
+
+    def call(code):
+        path = os.pathsep.join([str(jit.ENGINE_FOLDER.parent), str(tmp_path)])
+        known = os.environ | {"PYTHONPATH": path, jit.CACHE_VARIABLE: str(tmp_path / "cache")}
+        code = f"import sys; from kernels_here import call_twice; print(call_twice({code}))"
+        ended = subprocess.run([sys.executable, "-c", code], env=known, cwd=tmp_path, capture_output=True, text=True)
+        return ended.stdout + ended.stderr
+
+    return call
+
+
+def test_what_a_crash_left_incomplete_is_compiled_again(call_kernel, tmp_path):
     """Numba fails on a torn index or data file at every start."""
-    for name, data in [("a.nbi", b""), ("b.1.nbc", b"\x80\x04 torn"), ("c.nbi", pickle.dumps("whole"))]:
-        (tmp_path / "go").mkdir(exist_ok=True)
-        (tmp_path / "go" / name).write_bytes(data)
-    jit._drop_torn(tmp_path)
-    assert [path.name for path in (tmp_path / "go").iterdir()] == ["c.nbi"]
-    assert capfd.readouterr().err == f"kernel cache {tmp_path}: 2 damaged files, compiled again\n"
-    jit._drop_torn(tmp_path)
-    assert capfd.readouterr().err == ""
+    assert call_kernel("3") == "7\n"
+    for kind in ("nbi", "nbc"):
+        for path in tmp_path.rglob(f"*.{kind}"):
+            path.write_bytes(path.read_bytes()[:-20])
+        said = call_kernel("4")
+        assert said.startswith("9\n") and "compiled again" in said and "Traceback" not in said
+        assert call_kernel("5") == "11\n"
+
+
+def test_a_start_with_compiled_kernels_does_not_load_the_compiler(call_kernel):
+    code = "3), 'numba.np.arrayobj' in sys.modules, ("
+    assert (call_kernel(code), call_kernel(code)) == ("7 True ()\n", "7 False ()\n")
 
 
 def test_a_full_disk_while_kernels_are_saved_is_said_once_and_the_kernels_work(tmp_path, monkeypatch, capfd):
