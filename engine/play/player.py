@@ -40,6 +40,8 @@ from weights import NetworkPath
 WARM_UP = SearchLimits(visits=8)
 FALLBACK_WAIT_S = 0.25
 """Interval between checks whether the kernels of the fallback search are compiled"""
+PROMPT_S = 0.1
+"""A network on the CPU whose calls take less than this is hardly ever late"""
 UNSEEN_S = 0.02
 """Time of a move before its command is read and after its answer is written; when it was not counted, our clock was
 half a second behind the referee's after 40 moves on a busy machine"""
@@ -318,8 +320,12 @@ class Player(GameSession):
             return self._search.report()
 
     def load_fallback(self) -> None:
-        """Make the fallback search, which plays if the network does not answer in time. Threads: any."""
-        if self.server is not None:
+        """Make the fallback search, which plays if the network does not answer in time. Threads: any.
+
+        Its pattern policies take 120 MB and half a second: beside a prompt network it is made at the move that needs it.
+        """
+        server = self.server
+        if server is not None and (server.batches_requests or server.pace.seconds_per_call > PROMPT_S):
             self._backend.fallback()
         self.fallback_loaded.set()
 

@@ -17,7 +17,7 @@ from engine.nets.fakes import HashNetwork
 from engine.nets.notices import say_once
 from engine.play.clock import NO_CLOCK, absolute, byoyomi
 from engine.play.game_session import Purpose
-from engine.play.player import Player
+from engine.play.player import PROMPT_S, Player
 from engine.play.pondering import Ponder
 from engine.rollout.ownership import average_ownership
 from engine.search.report import Watcher
@@ -127,6 +127,16 @@ def test_where_the_network_hangs_a_move_comes_from_rollouts_and_a_line_says_so(m
     player.options = PlayOptions(visits=16, seconds=0.0)
     assert player.genmove(BLACK) > 0
     assert player.last_genmove_report.has_values and player.last_genmove_report.evaluations > 0
+
+
+@pytest.mark.parametrize(("seconds", "on_gpu"), [(0.01, False), (0.2, False), (0.01, True)])
+def test_the_fallback_waits_for_a_move_that_needs_it_beside_a_prompt_network(make, network, seconds, on_gpu):
+    player = make(PlayOptions(visits=16))
+    player.server.pace.seconds_per_call, network.batches_requests = seconds, on_gpu
+    player.fallback_loaded.clear()
+    player.load_fallback()
+    assert player.fallback_loaded.is_set()
+    assert (player._backend._fallback is not None) == (on_gpu or seconds > PROMPT_S)
 
 
 @pytest.mark.parametrize("first", ["network", "rollouts"])
