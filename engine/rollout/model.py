@@ -126,17 +126,16 @@ def load_both(rollout: Path, tree: Path) -> Patterns:
     Raises:
         ValueError: a file cannot be used; the message is one line that names it.
     """
-    tables, unfolded = _load_rollout(rollout)
+    tables, words = _load_rollout(rollout)
     full = _load_kind(tree, "tree")
-    return Patterns(tables, unfold(full.words, unfolded), full.theta)
+    return Patterns(tables, unfold(full.words, (words, tables.square)), full.theta)
 
 
 @functools.cache
-def _load_rollout(path: Path) -> tuple[Tables, tuple[Vocabulary, Numbers]]:
-    """Tables of a rollout policy, and its vocabulary, folded and unfolded; cached."""
+def _load_rollout(path: Path) -> tuple[Tables, Vocabulary]:
+    """Tables of a rollout policy, and its vocabulary; cached."""
     model = _load_kind(path, "rollout")
-    numbers = unfold(model.words)
-    return rollout_tables(model, numbers), (model.words, numbers)
+    return rollout_tables(model), model.words
 
 
 def _load_kind(path: Path, kind: str) -> PatternModel:
@@ -147,13 +146,9 @@ def _load_kind(path: Path, kind: str) -> PatternModel:
     return model
 
 
-def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Tables:
-    """The integer weights and factors of a rollout policy.
-
-    Args:
-        numbers: the unfolded vocabulary of the model; None = unfold it here.
-    """
-    numbers = numbers or unfold(model.words)
+def rollout_tables(model: PatternModel) -> Tables:
+    """The integer weights and factors of a rollout policy."""
+    numbers = unfold(model.words)
     padded = np.append(model.theta, np.float32(0.0)).astype(np.float64)  # Place -1 has weight 0.
     scores = padded[numbers.square_places].sum(axis=1)
     static = np.clip(np.rint(STATIC_UNIT * np.exp(scores - np.median(scores[1:]))), 1, LARGEST)

@@ -253,11 +253,11 @@ def _place_responses(words: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
     return known, response
 
 
-def unfold(words: Vocabulary, like: tuple[Vocabulary, Numbers] | None = None) -> Numbers:
+def unfold(words: Vocabulary, like: tuple[Vocabulary, np.ndarray] | None = None) -> Numbers:
     """Expand a vocabulary into tables of all symmetric images.
 
     Args:
-        like: another vocabulary and its tables; if it has the same 3x3 patterns, their table (32 MiB) is shared.
+        like: another vocabulary and its ``Numbers.square``, 32 MiB, which is shared if both have the same 3x3 patterns.
     Raises:
         ValueError: more 3x3 patterns than ``MOST_NUMBERS``.
     """
@@ -266,7 +266,7 @@ def unfold(words: Vocabulary, like: tuple[Vocabulary, Numbers] | None = None) ->
     diamonds = np.concatenate([permuted(words.diamonds, places) for places in DIAMOND_IMAGES])
     diamond_places = starts[4] + np.tile(np.arange(len(words.diamonds)), len(DIAMOND_IMAGES))
     if like is not None and all(map(np.array_equal, words[:2], like[0][:2])):
-        square = like[1].square
+        square = like[1]
     else:
         square = _number_squares(words)
     return Numbers(
