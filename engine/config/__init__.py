@@ -8,7 +8,7 @@ these frozen dataclasses, and from there into constructors; defaults are declare
 import os
 from dataclasses import dataclass, replace
 
-from engine.config.declaration import Checked, Cores, option
+from engine.config.declaration import Checked, Cores, machine_mib, option
 
 NO_GAIN = "it gained nothing that could be measured (docs/options.md)"
 REMOVED = {
@@ -119,7 +119,11 @@ class MachineOptions(Checked):
         -1, "visits per extra leaf: root visits after which the batch grows by one leaf; 0 = full batches",
         low=-1, high=10**6, cpu=96, otherwise=32,
     )  # fmt: skip
-    memory: int = option(1024, "memory of the tree and the result cache", low=16, high=1 << 20, unit="MiB")
+    # An eighth of a small machine's, since several engines may run on it.
+    memory: int = option(
+        min(1024, max(256, (machine_mib() or 8192) // 8)),
+        "memory of the tree and the result cache", low=16, high=1 << 20, unit="MiB",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

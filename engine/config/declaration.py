@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import Field, field, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
 
 Options = TypeVar("Options")
@@ -225,6 +226,16 @@ class Checked:
 
     def __post_init__(self) -> None:
         check(self)
+
+
+def machine_mib() -> int:
+    """Memory of this machine or of its container, in MiB; 0 = unknown."""
+    found = []
+    with suppress(OSError, ValueError, AttributeError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(OSError, ValueError):
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return min(found, default=0) >> 20
 
 
 def core_count() -> int:

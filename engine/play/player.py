@@ -322,7 +322,7 @@ class Player(GameSession):
     def load_fallback(self) -> None:
         """Make the fallback search, which plays if the network does not answer in time. Threads: any.
 
-        Its pattern policies take 120 MB and half a second: beside a prompt network it is made at the move that needs it.
+        Its pattern policies take 120 MB and half a second: beside a prompt network the move that needs it makes it.
         """
         server = self.server
         if server is not None and (server.batches_requests or server.pace.seconds_per_call > PROMPT_S):
