@@ -18,17 +18,12 @@ FOLDERS = ("engine", "gtp", "bench", "weights", "tests", "docs", ".ci", ".github
 PATH = re.compile(rf"({'|'.join(map(re.escape, FOLDERS))})(/[\w.-]+)*/?")
 
 
-def names(pages):
-    """Test ids."""
-    return [page.relative_to(ROOT).as_posix() for page in pages]
-
-
-@pytest.mark.parametrize("page", LIVING, ids=names(LIVING))
-def test_every_path_that_a_page_names_exists(page):
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
-    named = {word for word in re.findall(r"`([^`\n]+)`", text) if "/" in word and PATH.fullmatch(word)}
-    missing = [word for word in sorted(named) if not ((ROOT / word).exists() or (ROOT / f"{word}.py").exists())]
-    assert not missing
+def test_every_path_that_a_page_names_exists():
+    for page in LIVING:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        named = {word for word in re.findall(r"`([^`\n]+)`", text) if "/" in word and PATH.fullmatch(word)}
+        missing = [word for word in sorted(named) if not ((ROOT / word).exists() or (ROOT / f"{word}.py").exists())]
+        assert not missing, page
 
 
 def headings(page):
@@ -37,14 +32,14 @@ def headings(page):
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
-def test_links_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
-    for link in (link for link in links if "://" not in link):
-        file, _, heading = link.partition("#")
-        target = page.parent / file if file else page
-        assert target.exists(), link
-        assert not heading or heading in headings(target), link
+def test_links_lead_somewhere():
+    for page in PAGES:
+        links = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+        for link in (link for link in links if "://" not in link):
+            file, _, heading = link.partition("#")
+            target = page.parent / file if file else page
+            assert target.exists(), (page, link)
+            assert not heading or heading in headings(target), (page, link)
 
 
 def test_every_page_and_example_is_reached_from_the_readme():
@@ -63,23 +58,23 @@ def test_every_page_and_example_is_reached_from_the_readme():
     assert not sorted(wanted - found)
 
 
-@pytest.mark.parametrize("page", LIVING, ids=names(LIVING))
-def test_every_module_and_target_that_a_page_calls_exists(page):
-    text = page.read_text(encoding="utf-8")
-    modules = {name for name in re.findall(r"python -m ([\w.]+)", text) if name.partition(".")[0] in FOLDERS}
-    assert not [name for name in modules if importlib.util.find_spec(name) is None]
+def test_every_module_and_target_that_a_page_calls_exists():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.M)) <= targets
+    for page in LIVING:
+        text = page.read_text(encoding="utf-8")
+        modules = {name for name in re.findall(r"python -m ([\w.]+)", text) if name.partition(".")[0] in FOLDERS}
+        assert not [name for name in modules if importlib.util.find_spec(name) is None], page
+        assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.M)) <= targets, page
 
 
-@pytest.mark.parametrize("page", TABLED, ids=names(TABLED))
-def test_every_table_has_a_header_and_rows_of_its_width(page):
+def test_every_table_has_a_header_and_rows_of_its_width():
     """A blank line within a table makes plain text of what follows."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
-    for table in re.findall(r"(?:^\|.*\n?)+", text, re.M):
-        rows = [re.split(r"(?<!\\)\|", line.strip())[1:-1] for line in table.splitlines()]
-        assert len(rows) > 2 and all(re.fullmatch(r" *:?-+:? *", cell) for cell in rows[1]), rows[0]
-        assert not [row for row in rows if len(row) != len(rows[1])]
+    for page in TABLED:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        for table in re.findall(r"(?:^\|.*\n?)+", text, re.M):
+            rows = [re.split(r"(?<!\\)\|", line.strip())[1:-1] for line in table.splitlines()]
+            assert len(rows) > 2 and all(re.fullmatch(r" *:?-+:? *", cell) for cell in rows[1]), (page, rows[0])
+            assert not [row for row in rows if len(row) != len(rows[1])], page
 
 
 def test_nothing_is_installed_from_an_index_by_our_name():

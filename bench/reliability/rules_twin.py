@@ -5,6 +5,8 @@ ko is decided by comparing positions. Only the constants for colours and ko rule
 error common to twin and kernels is unlikely.
 """
 
+from functools import cache
+
 from engine.go.geometry import BLACK, WHITE, other
 from engine.go.rules import KO_POSITIONAL, KO_SIMPLE
 
@@ -12,11 +14,12 @@ Cell = tuple[int, int]
 Stones = dict[Cell, int]
 
 
-def neighbours(size: int, cell: Cell) -> list[Cell]:
+@cache
+def neighbours(size: int, cell: Cell) -> tuple[Cell, ...]:
     """The up to four neighbours of a cell."""
     row, column = cell
     around = [(row - 1, column), (row, column - 1), (row, column + 1), (row + 1, column)]
-    return [(r, c) for r, c in around if 0 <= r < size and 0 <= c < size]
+    return tuple((r, c) for r, c in around if 0 <= r < size and 0 <= c < size)
 
 
 def flood(stones: Stones, size: int, cell: Cell) -> tuple[set[Cell], set[Cell]]:

@@ -3,7 +3,7 @@
 Start at :func:`command`; the searches of a process share one inference server (:mod:`bench.strength.sides`). The Elo of
 an option takes hundreds of games; :mod:`bench.strength.regret` compares options in less time, but not in Elo.
 
-Games 1 and 2 share an opening drawn from the raw policy, as do 3 and 4, and so on; the first side is Black in odd
+Games 1 and 2 share an opening sampled from the raw policy, as do 3 and 4, and so on; the first side is Black in odd
 games. Rules are Tromp-Taylor's, under which a search evaluates passes correctly without further help. Sides resign by
 :class:`engine.play.move_plan.Resignation`. Results, files and the table are those of ``keima match``.
 """
@@ -223,7 +223,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: tuple[str,
 @click.option("--games", default=200, type=click.IntRange(1, 99999), help="games to play")
 @click.option("--size", default=9, type=click.IntRange(2, 25), help="board size")
 @click.option("--komi", default=7.0, help="komi, White's points")
-@click.option("--opening-moves", default=6, type=click.IntRange(0), help="opening moves, drawn from the raw policy")
+@click.option("--opening-moves", default=6, type=click.IntRange(0), help="opening moves, sampled from the raw policy")
 @click.option("--seed", default=1, type=click.IntRange(0), help="random seed of openings and searches")
 @click.option("--processes", default=1, type=click.IntRange(1, 256), help="number of processes; one a core is fastest")
 @click.option("--at-once", default=16, type=click.IntRange(1, 256), help="concurrent games of each process")

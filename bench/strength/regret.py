@@ -6,7 +6,7 @@ move is the best value of any side's move in the position minus its own value. S
 which removes most of the variance. Other GTP engines can be sides too. The deep search shares the errors of its
 network; ``--judge`` names a stronger one for it.
 
-Positions come from games drawn from the raw policy, one position a game, or from games of matches. Positions of one
+Positions come from games sampled from the raw policy, one position a game, or from games of matches. Positions of one
 game are not independent, so standard errors are clustered by game. Start at :func:`command`.
 """
 
@@ -92,7 +92,7 @@ class Examiner:
         self._on_done = on_done
 
     def drawn_positions(self, side: Side, count: int, seed: int) -> list[list[int]]:
-        """The moves that lead to ``count`` positions, each of a game drawn from a side's raw policy."""
+        """The moves that lead to ``count`` positions, each of a game sampled from a side's raw policy."""
         found: dict[int, list[int]] = {}
         fewest, most = moves_before(self._terms.size)
 
@@ -220,7 +220,7 @@ def error_of_mean(values: np.ndarray, games: Sequence[int]) -> float | None:
 @click.option("--visits", default=200, type=click.IntRange(2), help="visits a move of sides without visits=")
 @click.option("--judge", default="", help="network of the deep searches; default: that of --weights", metavar="WEIGHTS")
 @click.option("--deep", default=1000, type=click.IntRange(10), help="visits of the deep search that evaluates a move")
-@click.option("--games", type=FOLDER, help="folder of SGFs with the positions; default: games drawn from the policy")
+@click.option("--games", type=FOLDER, help="folder of SGFs with the positions; default: games sampled from the policy")
 @click.option("--positions", default=200, type=click.IntRange(2), help="number of positions")
 @click.option("--repeats", default=1, type=click.IntRange(1), help="searches of each side in each position")
 @click.option("--size", default=9, type=click.IntRange(2, 25), help="board size")

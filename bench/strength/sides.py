@@ -100,7 +100,7 @@ class Networks:
 
 
 def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.random.Generator) -> list[int]:
-    """Play ``count`` moves drawn from the raw policy, without passes; returns their points."""
+    """Play ``count`` moves sampled from the raw policy, without passes; returns their points."""
     search = networks.search(side, int(rng.integers(1 << 32)), SearchOptions(threads=1))
     points = []
     for _ in range(count):

@@ -49,7 +49,7 @@ MANIFEST = "manifest.json"
 FORMAT = "keima games"
 """``format`` in the manifest of a built folder; bulk self-play writes another (:mod:`engine.selfplay.plan`)"""
 NAMED_PROBLEMS = 100
-"""Maximum number of problems that the manifest lists; it counts all of them"""
+"""Maximum number of faulty records that the manifest describes; it counts all of them"""
 
 
 @dataclass(frozen=True)

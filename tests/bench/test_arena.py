@@ -9,15 +9,22 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.strength import regret, sides
+from bench.strength import arena, regret, sides
 from bench.strength.arena import command
 from bench.strength.sides import side_from
 from engine.config import SearchOptions
 from engine.evaluation.elo import elo_difference
+from engine.system.executor import LocalExecutor
 from tests.conftest import ROOT
 
 OPENING = 8
 """Opening moves; with fewer, some 3% of pairs share their opening with another pair."""
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """Games are played in this process, not in children: a start costs seconds."""
+    monkeypatch.setattr(arena, "Processes", lambda count: LocalExecutor())
 
 
 @pytest.fixture
@@ -88,6 +95,7 @@ def test_the_words_of_a_side_add_up():
     assert (given["first"], given["second"]) == ("visits=7 batch=2 name=small", "visits=9")
 
 
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("words, is_said", [("name=twin", True), ("name=other c-puct=2", False)])
 def test_sides_that_are_the_same_are_said_to_be(tiny_network, words, is_said):
     options = ["--weights", str(tiny_network), "--visits", "2", "--size", "7", "--games", "1", "--opening-moves", "2"]
@@ -95,6 +103,7 @@ def test_sides_that_are_the_same_are_said_to_be(tiny_network, words, is_said):
     assert result.exit_code == 0 and ("the two sides differ in their names alone" in result.output) == is_said
 
 
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("words", ["name=still random-symmetry=false", "name=mixed rollout-weight=0.5"])
 def test_sides_that_share_no_evaluations_play_each_other(tiny_network, words):
     options = ["--weights", str(tiny_network), "--visits", "2", "--size", "7", "--games", "1", "--opening-moves", "2"]
@@ -123,6 +132,7 @@ def test_a_match_is_played_in_pairs_with_one_opening_and_goes_on_where_it_stoppe
     assert found["elo"] is None or found["elo"] == pytest.approx(elo_difference(found["rate"]))
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_pair_that_was_cut_in_two_keeps_its_opening(play, tmp_path):
     """An opening drawn again may differ, since the cache may have another symmetry of a position."""
     assert play(tmp_path / "match", 1).exit_code == 0
@@ -134,6 +144,7 @@ def test_a_pair_that_was_cut_in_two_keeps_its_opening(play, tmp_path):
     assert json.loads(games.read_text().splitlines()[1])["moves"][:OPENING] == unlikely
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_sequential_test_ends_the_match(play, tmp_path):
     """One decided game is enough to decide between these hypotheses."""
     result = play(tmp_path, 30, "--sprt", "-1000", "1000")

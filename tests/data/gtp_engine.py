@@ -6,12 +6,15 @@ when it has told it), deaf (does not even start).
 """
 
 import argparse
+import os
 import random
 import sys
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+if __name__ == "__main__":
+    os.environ["NUMBA_DISABLE_JIT"] = "1"  # Its games are short: to load kernels takes longer than to play without.
 
 from engine.go.board import is_eye
 from engine.go.game import Game

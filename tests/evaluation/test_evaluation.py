@@ -283,9 +283,9 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
         paths[name] = tmp_path / f"{name}.safetensors"
         save_network(paths[name], model, new_spec(model, name), {})
     words = ["evaluate", paths["alphago-value"], shard, "--positions", 30, "--beside", "shipped=default"]
-    words += ["--rollouts", 3, "--policy", "uniform", "--policy", "rollout"]
-    words += ["--policy", f"sl={paths['alphago-policy']}", "--plots", tmp_path / "plots"]
-    report = json.loads(keima(*words, "--json").stdout)
+    words += ["--policy", "uniform", "--policy", "rollout", "--policy", f"sl={paths['alphago-policy']}"]
+    words += ["--plots", tmp_path / "plots", "--rollouts"]
+    report = json.loads(keima(*words, 2, "--json").stdout)
     assert report["beside"].keys() == {"positions", "network", "shipped", "constant", "by_move"}
     assert report["beside"]["network"] == pytest.approx(report["value_mse"])
     assert report["beside"]["constant"] == report["constant_mse"] < 1.0
@@ -296,9 +296,9 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
     assert report["beside"]["shipped"] == pytest.approx(alone["value_mse"])
     rolled = report["policy_rollouts"]
     assert rolled.keys() == {"positions", "network", "shipped", "uniform", "rollout", "sl", "constant", "by_move"}
-    assert rolled["positions"] == 3 and "rollouts" not in report and (tmp_path / "plots" / "errors.png").exists()
-    assert sum(row["positions"] * row["sl"] for row in rolled["by_move"]) / 3 == pytest.approx(rolled["sl"])
-    answer = keima(*words)
+    assert rolled["positions"] == 2 and "rollouts" not in report and (tmp_path / "plots" / "errors.png").exists()
+    assert sum(row["positions"] * row["sl"] for row in rolled["by_move"]) / 2 == pytest.approx(rolled["sl"])
+    answer = keima(*words, 1)
     assert answer.exit_code == 0 and "100 rollouts by each policy" in answer.stdout and " sl" in answer.stdout
     lines = [line for line in answer.stdout.splitlines() if not line.startswith("drawn")]
     assert max(map(len, lines)) <= 100

@@ -1,5 +1,7 @@
 """Conversion between cells of slow twins, (row, column) from the top left and from 0, and points of kernels."""
 
+from functools import cache
+
 from bench.reliability.rules_twin import Cell
 from engine.go.geometry import point_at
 
@@ -10,6 +12,7 @@ def to_cell(point: int, size: int) -> Cell:
     return row - 1, column - 1
 
 
+@cache
 def to_point(cell: Cell, size: int) -> int:
     """Point of a row and column."""
     return int(point_at(*cell, size))

@@ -22,9 +22,13 @@ class Group(NamedTuple):
 
 def owned_regions(stones: Stones, size: int, color: int) -> list[set[Cell]]:
     """The empty regions with stones of one colour around them."""
-    cells = [(row, column) for row in range(size) for column in range(size) if (row, column) not in stones]
-    found = {frozenset(flood(stones, size, cell)[0]): flood(stones, size, cell)[1] for cell in cells}
-    return [set(region) for region, border in found.items() if {stones[cell] for cell in border} == {color}]
+    empty, found = {(row, column) for row in range(size) for column in range(size)} - set(stones), []
+    while empty:
+        region, border = flood(stones, size, next(iter(empty)))
+        empty -= region
+        if {stones[cell] for cell in border} == {color}:
+            found.append(region)
+    return found
 
 
 def groups_of(stones: Stones, size: int, color: int) -> list[Group]:
@@ -32,8 +36,10 @@ def groups_of(stones: Stones, size: int, color: int) -> list[Group]:
     owned = owned_regions(stones, size, color)
     inside = set().union(*owned)
     held = dict.fromkeys(inside, color) | {cell: color for cell, stone in stones.items() if stone == color}
-    found = []
-    for cells in {frozenset(flood(held, size, cell)[0]) for cell in held}:
+    waiting, found = set(held), []
+    while waiting:
+        cells = frozenset(flood(held, size, next(iter(waiting)))[0])
+        waiting -= cells
         beside = {near for cell in cells for near in neighbours(size, cell)}
         touches = any(near not in stones and near not in inside for near in beside)
         found.append(Group(cells, sum(eyes(region) for region in owned if region <= cells), touches))

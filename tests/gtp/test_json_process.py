@@ -55,15 +55,19 @@ def katagos_command_line(folder) -> list[str]:
 
 
 def test_clients_requests_are_all_answered_and_the_end_of_input_ends_it(tmp_path):
-    process = start(*katagos_command_line(tmp_path))
-    sent = [KATRAIN, LIZZIEYZY, OGATAK, OGATAKS_PROBE, ANALYZE_SGF, {"id": "v", "action": "query_version"}]
-    said, told = process.communicate("".join(json.dumps(one) + "\n" for one in sent), ANSWER_S)
+    """The conversation is kept on file, and a byte order mark is no part of it."""
+    log = tmp_path / "log.txt"
+    process = start(*katagos_command_line(tmp_path), "--log-file", str(log))
+    sent = [{"id": "v", "action": "query_version"}, KATRAIN, LIZZIEYZY, OGATAK, OGATAKS_PROBE, ANALYZE_SGF]
+    said, told = process.communicate("\ufeff" + "".join(json.dumps(one) + "\n" for one in sent), ANSWER_S)
     assert process.returncode == 0 and STARTED in told
     assert not [line for line in told.splitlines() if line.startswith("{") or "exception" in line.lower()]
     lines = said.splitlines()
     assert all(" " not in line.replace("New Zealand", "") for line in lines if '"error"' not in line)
     found = [json.loads(line) for line in lines]
     assert not any("warning" in one for one in found), "some clients take a warning for an answer"
+    (version,) = [one["version"] for one in found if one["id"] == "v"]
+    assert version.count(".") == 2
     finals = sorted((one["id"], one["turnNumber"]) for one in found if one.get("isDuringSearch") is False)
     assert finals == [("2", 1), ("QUERY:1", 2), ("node:3", 2), ("sgf", 0), ("sgf", 1), ("sgf", 2)]
     (error,) = [one for one in found if "error" in one]
@@ -74,6 +78,9 @@ def test_clients_requests_are_all_answered_and_the_end_of_input_ends_it(tmp_path
         for move in one.get("moveInfos", []):
             needed = [move[key] for key in ("lcb", "prior", "scoreStdev", "scoreMean", "scoreLead", "winrate")]
             assert all(isinstance(value, float) for value in needed)
+    logged = [line.split(" ", 2)[2] for line in log.read_text(encoding="utf-8").splitlines()]
+    assert {*(f"> {line}" for line in lines), *(f"< {json.dumps(one)}" for one in sent[1:])} <= set(logged)
+    assert any(line.startswith("< ") and "query_version" in line for line in logged) and f"! {STARTED}" in logged
 
 
 @pytest.mark.parametrize(
@@ -114,16 +121,6 @@ def test_all_queries_may_be_sent_before_an_answer_is_read(tmp_path):
     found = sorted(json.loads(line)["id"][:3] for line in process.stdout)
     watchdog.cancel()
     assert found == [f"{n:03}" for n in range(count)] and process.wait(ANSWER_S) == 0
-
-
-def test_the_conversation_is_kept_on_file_and_a_byte_order_mark_is_no_part_of_it(tmp_path):
-    log = tmp_path / "log.txt"
-    process = start("--weights", "none", "--log-file", str(log))
-    said, _ = process.communicate("\ufeff" + json.dumps({"id": "v", "action": "query_version"}) + "\n", ANSWER_S)
-    assert json.loads(said)["version"].count(".") == 2
-    lines = [line.split(" ", 2)[2] for line in log.read_text(encoding="utf-8").splitlines()]
-    assert any(line.startswith("< ") and "query_version" in line for line in lines)
-    assert f"> {said.rstrip()}" in lines and f"! {STARTED}" in lines
 
 
 @pytest.mark.shared

@@ -89,21 +89,15 @@ def test_a_broken_library_is_one_readable_line(tmp_path):
     assert errors.decode() == "keima: OSError: libsafetensors: cannot open\n"
 
 
-def test_another_network_compiles_nothing_anew(network):
-    """People who changed the network waited minutes again while kernels were built for it."""
+def test_another_network_compiles_nothing_anew_and_standard_output_holds_replies_only(network):
+    """People who changed the network waited minutes again while kernels were built for it.
+
+    One line of a library on standard output, and clients end the game; here Numba tells of every kernel it loads.
+    """
     assert network("boardsize 9") == "="
     # What the first engine compiles in the background, for the end of a game, may take longer than its answer.
     ahead.compile_kernels(expected_input(find_network("default")).encoder)
-    with Engine("--weights", "small", "--visits", "8", NUMBA_DEBUG_CACHE="1") as engine:
-        assert re.fullmatch("= [A-J][1-9]", engine.ask("genmove b"))
-        _, _, errors = engine.end()
-    assert "data loaded from" in errors
-    assert not re.search("compil|data saved to", errors)
-
-
-def test_with_a_network_standard_output_holds_replies_only():
-    """One line of a library on standard output, and clients end the game; here Numba tells of every kernel it loads."""
-    with Engine("--weights", "default", "--visits", "8", "--search-summary", NUMBA_DEBUG_CACHE="1") as engine:
+    with Engine("--weights", "small", "--visits", "8", "--search-summary", NUMBA_DEBUG_CACHE="1") as engine:
         assert engine.ask("1 boardsize 9") == "=1"
         assert re.fullmatch("=2 [A-J][1-9]", engine.ask("2 genmove b"))
         engine.send("3 kata-analyze w 10\n")
@@ -113,6 +107,7 @@ def test_with_a_network_standard_output_holds_replies_only():
         status, output, errors = engine.end()
     assert re.fullmatch(r"(info [^\n]*\n)*\n=4 Keima\n\n", output)
     assert (status, "data loaded from" in errors) == (0, True)
+    assert not re.search("compil|data saved to", errors)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes")

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from engine.system import jit
 from tests.conftest import ROOT
 from tests.gtp.process import ANSWER_S
 
@@ -22,7 +23,9 @@ class Typist:
 
     def __init__(self, folder, *options):
         command = [sys.executable, "-m", "gtp.cli", "gtp", "--weights", "none", "--size", "9", *options]
-        environment = os.environ | {"XDG_CONFIG_HOME": str(folder), "HOME": str(folder), "TERM": "xterm"}
+        own = {"XDG_CONFIG_HOME": str(folder), "HOME": str(folder), "TERM": "xterm"}
+        # Without it the home is one without kernels: a search would compile them all.
+        environment = os.environ | own | {jit.CACHE_VARIABLE: str(jit.cache_root())}
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.chdir(ROOT)

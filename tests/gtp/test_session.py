@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 
@@ -93,14 +92,18 @@ def test_who_are_you_and_the_game_are_answered_before_anything_heavy_is_there(tm
         assert engine.reply() == "=" and engine.reply().startswith("= ")
 
 
-def test_pipelined_commands_are_answered_in_order_while_loading():
-    with Engine("--visits", "4") as engine:
-        engine.send("1 name\n2 boardsize 7\r\n\n# comment\n3 genmove b\n4 version\nnonsense\n5 protocol_version\n")
-        status, output, _ = engine.end()
-    assert re.fullmatch(r"=1 Keima\n\n=2\n\n=3 [A-G][1-7]\n\n=4 [0-9.]+\n\n\? unknown command\n\n=5 2\n\n", output), (
-        output
+def test_pipelined_commands_are_answered_in_order_while_loading_and_nothing_else_is_said():
+    """Numba tells of every kernel it loads, and Python of every warning."""
+    asked = (
+        "1 name\n2 boardsize 7\r\n\n# comment\n3 genmove b\n4 version\nnonsense\n5 protocol_version\n"
+        "6 showboard\n7 final_score\n8 final_status_list alive\n9 printsgf\n"
     )
-    assert status == 0
+    process = start("--visits", "4", PYTHONWARNINGS="always", NUMBA_DEBUG_CACHE="1")
+    output, errors = (said.decode() for said in process.communicate(asked.encode(), ANSWER_S))
+    begin = r"=1 Keima\n\n=2\n\n=3 [A-G][1-7]\n\n=4 [0-9.]+\n\n\? unknown command\n\n=5 2\n\n=6 "
+    assert re.match(begin, output), output
+    assert assert_gtp(output) == 10 and "data loaded from" in errors
+    assert process.returncode == 0
 
 
 def test_a_search_is_interrupted_and_still_answered(engine):
@@ -120,18 +123,6 @@ def test_an_interruption_of_nothing_is_forgotten(engine):
     engine.send("# interrupt\n")
     *_, last, _ = engine.ask("lz-genmove_analyze b 60000").split("\n")
     assert sum(int(visits) for visits in re.findall(r" visits (\d+)", last)) >= 4
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_a_signal_ends_a_search(number):
-    with Engine("--seconds", "600") as engine:
-        engine.ready()
-        engine.search()
-        engine.process.send_signal(number)
-        assert engine.process.wait(ANSWER_S) == 128 + number
-        _, output, errors = engine.end()
-    assert ("play" in output, "Traceback" in errors) == (False, False)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a broken pipe cannot be seen before the next reply")
@@ -182,7 +173,6 @@ def test_closed_descriptors_do_no_harm(closed, status):
     ("options", "message"),
     [
         (["--weights", "nothing"], "unknown network 'nothing'"),
-        (["--weights", str(ROOT / "pyproject.toml")], "of no kind we know"),
         (["--rules", "chess"], "no rules are called 'chess'"),
         (["--komi", "6.3"], "komi is 6.3"),
         (["--size", "26"], "size is 26, expected 2 to 25"),
@@ -211,9 +201,10 @@ def test_a_wrong_setting_is_told_even_if_nobody_asks_anything(options):
 
 def test_commands_that_wait_for_a_failed_start_are_refused():
     process = start("--weights", str(ROOT / "pyproject.toml"))
-    output, _ = process.communicate(b"name\n7 boardsize 9\nversion\n", ANSWER_S)
+    output, errors = process.communicate(b"name\n7 boardsize 9\nversion\n", ANSWER_S)
     assert output.startswith(b"= Keima\n\n?7 ") and b"of no kind we know" in output
     assert assert_gtp(output.decode()) == 3
+    assert process.returncode != 0 and b"of no kind we know" in errors and b"Traceback" not in errors
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
@@ -258,13 +249,6 @@ def test_junk_is_answered_and_survived():
         f"?5 syntax error: a line longer than {MAX_LINE} bytes\n\n= Keima\n\n"
     )
     assert (process.returncode, errors) == (0, b"")
-
-
-def test_standard_output_holds_replies_only():
-    commands = "boardsize 7\nplay b D4\ngenmove w\nshowboard\nfinal_score\nfinal_status_list alive\nprintsgf\nquit\n"
-    process = start("--visits", "4", PYTHONWARNINGS="always", NUMBA_DEBUG_CACHE="1")
-    output, _ = process.communicate(commands.encode(), ANSWER_S)
-    assert assert_gtp(output.decode()) == 8
 
 
 @pytest.mark.slow

@@ -120,9 +120,9 @@ class Summary:
     phases: dict[int, tuple[Performance, ...]]
     """by colour: statistics of the player's moves in each of ``PHASES``"""
     costly: list[Move]
-    """the moves of the game with the largest blamed losses, the worst first"""
+    """the moves of the game that cost most by ``Move.counted``, their loss if it exceeds the noise; the worst first"""
     costly_of: dict[int, list[Move]]
-    """by colour: each player's moves with the largest blamed losses, the worst first"""
+    """by colour: each player's moves that cost most, likewise"""
 
 
 def unit_of(turns: Sequence[Turn]) -> str:
@@ -274,7 +274,7 @@ def phase_of(number: int, size: int) -> int:
 
 
 def most_costly(moves: Sequence[Move]) -> list[Move]:
-    """The up to ``MOST_COSTLY`` moves with the largest blamed losses, the worst first; empty if no move is blamed."""
+    """The up to ``MOST_COSTLY`` moves with the largest ``counted``, the worst first; none within the noise."""
     return sorted((move for move in moves if move.counted > 0), key=lambda move: -move.counted)[:MOST_COSTLY]
 
 
