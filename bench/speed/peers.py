@@ -41,7 +41,7 @@ INTERVAL_CS = 20
 """Time between the updates of an analysis, in hundredths of a second as in GTP"""
 TURNS = 8
 """Positions of each game that a JSON engine is asked about"""
-EVALUATIONS = re.compile(r"nnEvals/s = ([\d.]+)|([\d.]+) evaluations/s")
+EVALUATIONS = re.compile(r"nnEvals/s = ([\d.]{1,20})|\b([\d.]{1,20}) evaluations/s")
 """Rates in answers to ``kata-benchmark``, KataGo's and Keima's; the last one is of all positions"""
 COPY_MIB = 64
 """Size of the arrays that are copied, larger than caches"""

@@ -194,7 +194,8 @@ class _Cache(FunctionCache):
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
         except (EOFError, pickle.UnpicklingError):
-            print(f"kernel cache {FOLDER}: damaged files of {self._name}, compiled again", file=sys.stderr, flush=True)
+            name = self._py_func.__name__
+            print(f"kernel cache {FOLDER}: damaged files of {name}, compiled again", file=sys.stderr, flush=True)
             with suppress(OSError), _locked(INDEX):
                 self.flush()
             return None
