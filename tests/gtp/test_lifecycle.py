@@ -125,10 +125,10 @@ def test_a_torn_kernel_cache_is_mended(tmp_path):
     ahead.compile_kernels(expected_input(find_network("default")).encoder)
     copy = tmp_path / jit.FOLDER.name
     shutil.copytree(jit.FOLDER, copy)
-    index, data = next(copy.rglob("*.run_program*.nbi")), next(copy.rglob("*.prepare_for_network-*.nbc"))
+    index, data = next(copy.rglob("*.clear-*.nbi")), next(copy.rglob("*.select-*.nbc"))
     index.write_bytes(b"")
     data.write_bytes(data.read_bytes()[: data.stat().st_size // 2 // 4096 * 4096] + b"\0")
-    for said in (f"kernel cache {copy}: damaged files of run_program, compiled again", ""):
+    for said in (f"kernel cache {copy}: damaged files of select, compiled again", ""):
         with Engine("--visits", "4", KEIMA_CACHE=str(tmp_path)) as engine:
             assert re.fullmatch("= [A-J][1-9]", engine.ask("genmove b"))
             engine.send("quit\n")
