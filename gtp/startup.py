@@ -89,14 +89,15 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]
     if any_size or settings.network is None or expected:
         sizes = None if any_size or expected is None else expected.sizes
         begin(EarlySession(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
-    gc.disable()
     with compiling_ahead(expected.encoder if expected else "") as ahead:
-        from engine.play.player import Player
-
         # Imported objects stay: collections while they are made, and later ones that visit them, would take a tenth of
         # the time until the first move.
-        gc.freeze()
-        gc.enable()
+        gc.disable()
+        try:
+            from engine.play.player import Player
+        finally:
+            gc.freeze()
+            gc.enable()
         ahead.compile_first()
         place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
         player = Player(settings.search, settings.play, *place, any_size=any_size, load=settings.load)

@@ -20,7 +20,7 @@ from engine.inference.slots import Request
 from engine.nets.architectures.registry import ARCHITECTURES, make, new_spec
 from engine.nets.compute.runner import Runner, new_runner
 from engine.nets.devices import choose_devices
-from engine.nets.files.read import forward_flops, read_network
+from engine.nets.files.read import multiply_adds, read_network
 from engine.nets.layers import Drawn
 from engine.nets.network import Network
 from engine.nets.on_device import network_on
@@ -104,7 +104,7 @@ def made_network(name: str, device: str, bits: str = "auto") -> tuple[Network, i
             raise ValueError(f"{name}: expected a single network")
         plain, spec, _ = read_network(path)
     network = network_on(plain, spec, choose_devices(device)[0], BITS[bits])
-    return network, forward_flops(plain, min(19, spec.max_size))
+    return network, 2 * multiply_adds(plain, min(19, spec.max_size))
 
 
 def new_runners(network: Network, threads: int = 0, new: Callable[[Network], Runner] = new_runner) -> list[Runner]:

@@ -94,7 +94,7 @@ def checked_device(device: str) -> str:
         torch.zeros(1, device=chosen)
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device {device!r} cannot be used here ({one_line(error)}), expected {EXPECTED}") from error
-    return "cuda:0" if device == "cuda" else str(device)
+    return f"cuda:{chosen.index or 0}" if chosen.type == "cuda" else str(chosen.type)
 
 
 def found_devices() -> dict[str, str]:
@@ -102,12 +102,13 @@ def found_devices() -> dict[str, str]:
     found = {"cpu": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"}
     if not has_gpu():
         return found
-    torch = imported_torch("a GPU")
-    for index in range(torch.cuda.device_count()):
-        card = torch.cuda.get_device_properties(index)
-        found[f"cuda:{index}"] = f"{card.name}, {card.total_memory >> 20} MiB"
-    if torch.backends.mps.is_available():
-        found["mps"] = "Apple's GPU"
+    with suppress(ValueError):
+        torch = imported_torch("a GPU")
+        for index in range(torch.cuda.device_count()):
+            card = torch.cuda.get_device_properties(index)
+            found[f"cuda:{index}"] = f"{card.name}, {card.total_memory >> 20} MiB"
+        if torch.backends.mps.is_available():
+            found["mps"] = "Apple's GPU"
     return found
 
 
@@ -119,7 +120,7 @@ def torch_device(device: str = "auto", threads: int = 0) -> Any:
     Raises:
         ValueError: no such device here; one line.
     """
-    torch = imported_torch("training")
+    torch = imported_torch("this command")
     # A thread that has not computed yet would take the number last set by any thread, such as an evaluator's 1.
     torch.set_num_threads(threads or torch.get_num_threads())
     return torch.device(auto_device(has_mps=False) if device == "auto" else checked_device(device))

@@ -85,6 +85,8 @@ class Forward(ABC):
     def apply(self, part: Any, source: Any) -> Any:
         """Overwrite a slot of points with ``part.by_torch(points)``, for layers that only torch computes.
 
+        ``part.multiply_adds(points)`` counts their multiplications for a number of points.
+
         Raises:
             Unwritable: this forward pass is not by torch.
         """
@@ -206,6 +208,41 @@ class NumpyForward(EagerForward):
         return x
 
 
+class CountingForward(Forward):
+    """Counts the multiplications of one position's convolutions and matrix products; slots are None."""
+
+    def __init__(self, size: int):
+        """Begin with boards of ``size`` x ``size``."""
+        self.planes = self.globals = None
+        self.count, self._points = 0, size * size
+
+    def convolution(self, layer: Any, source: Any, before: Norm | None = None, bias: Any = None, plus: Any = None,
+                    after: int = IDENTITY, into: Any = None) -> None:  # fmt: skip
+        """See :meth:`Forward.convolution`."""
+        self.count += self._points * (layer.conv if isinstance(layer, ConvNorm) else layer).weight.size
+
+    def linear(self, layer: Any, source: Any, after: int = IDENTITY) -> None:
+        """See :meth:`Forward.linear`."""
+        self.count += layer.weight.size
+
+    def product(self, weight: Any, shift: Any, source: Any, plus: Any = None, after: int = IDENTITY) -> None:
+        """See :meth:`Forward.product`."""
+        self.count += weight.size
+
+    def pool(self, source: Any, by_size: bool = False) -> None:
+        """See :meth:`Forward.pool`."""
+
+    def norm(self, source: Any, norm: Norm) -> None:
+        """See :meth:`Forward.norm`."""
+
+    def output(self, name: str, slot: Any) -> None:
+        """See :meth:`Forward.output`."""
+
+    def apply(self, part: Any, source: Any) -> None:
+        """See :meth:`Forward.apply`; the part counts its own."""
+        self.count += part.multiply_adds(self._points)
+
+
 def board_scale(size: int) -> float:
     """The scale of the size-scaled mean on boards of ``size`` x ``size``."""
     return (size - CENTRE_SIZE) / SIZE_UNIT
@@ -222,7 +259,8 @@ def library_of(array: Any) -> Any:
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)); 0 for minus infinity."""
     library = library_of(x)
-    return library.logaddexp(x, library.zeros_like(x))
+    # torch's logaddexp may overflow on Apple's GPU.
+    return np.logaddexp(x, np.float32(0)) if library is np else library.nn.functional.softplus(x)
 
 
 def softmax(logits: Any) -> Any:

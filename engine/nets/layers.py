@@ -46,7 +46,8 @@ class ConvNorm:
     def folded(self) -> Convolution:
         """One convolution with the outputs of this layer in evaluation."""
         factor = self.scale / np.sqrt(self.variance + np.float32(EPSILON))
-        return Convolution(self.conv.weight * factor[:, None, None, None], self.shift - self.mean * factor)
+        weight = self.conv.weight * factor[:, None, None, None]
+        return Convolution(weight, self.shift - self.mean * factor, self.conv.dilation)
 
 
 @dataclass(eq=False)
@@ -159,7 +160,7 @@ class Drawn(Weights):
         """See :meth:`Weights.array`."""
         drawn = np.full(shape, draw == "ones", np.float32)
         if draw == "uniform":
-            bound = 1.0 / math.sqrt(max(1, fan_in))
+            bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
             drawn = self._random.uniform(-bound, bound, shape).astype(np.float32)
         elif draw in ("relu", "linear"):
             gain = math.sqrt(2.0 if draw == "relu" else 1.0)

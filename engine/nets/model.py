@@ -35,7 +35,9 @@ class ConvNorm(nn.Module):
         super().__init__()
         self.conv = module_of(layer.conv)
         self.scale, self.shift = _parameter(layer.scale), _parameter(layer.shift)
-        self.mean, self.variance = (nn.Buffer(torch.from_numpy(values)) for values in (layer.mean, layer.variance))
+        self.mean, self.variance = (
+            nn.Buffer(torch.from_numpy(np.array(values))) for values in (layer.mean, layer.variance)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, outputs, N, N] for x[B, inputs, N, N], normalised by the batch's statistics in training mode, else by
@@ -162,7 +164,8 @@ def load_model(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
 
 def plain_of(model: Model) -> PlainNetwork:
     """The network of a model of a registered architecture, with a copy of its values."""
-    return make(architecture_of(model), asdict(model.shape), Stored(arrays_of(model)))
+    arrays = {name: np.array(values) for name, values in arrays_of(model).items()}
+    return make(architecture_of(model), asdict(model.shape), Stored(arrays))
 
 
 class TorchForward(EagerForward):

@@ -136,7 +136,8 @@ def differences(exact: NetArrays, rough: NetArrays) -> dict[str, float]:
     """
     other, found = in_units(rough), {}
     for unit, one in in_units(exact).items():
-        largest = float(np.abs(one - other[unit]).max())
+        with np.errstate(invalid="ignore"):
+            largest = float(np.abs(one - other[unit]).max())
         found[unit] = math.inf if math.isnan(largest) else largest
     return found
 

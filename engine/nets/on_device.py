@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.nets.compute.by_program import HAS_MATRIX_UNIT, ProgramNetwork, can_write
+from engine.nets.compute.by_program import HAS_MATRIX_UNIT, ProgramNetwork, can_write, lines_of
+from engine.nets.compute.simd import FEATURES
 from engine.nets.compute.winograd import tile_side
 from engine.nets.devices import auto_device, checked_device, imported_torch
 from engine.nets.files.read import read_network
@@ -20,6 +21,7 @@ from engine.nets.forward import NumpyForward, Unwritable
 from engine.nets.layers import named_arrays
 from engine.nets.network import (
     HEADS,
+    Heads,
     NetArrays,
     Network,
     NetworkSpec,
@@ -62,7 +64,7 @@ def pair_spec(first: NetworkSpec, second: NetworkSpec) -> NetworkSpec:
 class AlphaGoPair:
     """AlphaGo's policy network and value network behind one Network interface."""
 
-    def __init__(self, policy: Network, value: Network):
+    def __init__(self, policy: Any, value: Any):
         """Join two networks on one device.
 
         Raises:
@@ -76,6 +78,11 @@ class AlphaGoPair:
         """See :meth:`engine.nets.network.Network.evaluate`; planes are those of the value network's encoder."""
         policy = self._policy.evaluate(planes[:, :POLICY_PLANES], globals_).policy
         return NetArrays(policy, self._value.evaluate(planes, globals_).value)
+
+    def evaluate_tensors(self, planes: Any, globals_: Any) -> Heads[Any]:
+        """As :meth:`evaluate`, by two networks of torch for tensors on their device."""
+        policy = self._policy.evaluate_tensors(planes[:, :POLICY_PLANES], globals_).policy
+        return Heads(policy, self._value.evaluate_tensors(planes, globals_).value)
 
 
 class Reference:
@@ -227,7 +234,8 @@ def _mark_of(network: PlainNetwork, spec: NetworkSpec) -> Path | None:
     folder can be written."""
     if jit.FOLDER is None:
         return None
-    digest = hashlib.sha256(f"{jit.FOLDER.name} {spec.encoder} {spec.sizes} {network.shape}".encode())
+    digest = hashlib.sha256(f"{jit.FOLDER.name} {FEATURES} {spec.encoder} {spec.sizes} {network.shape}".encode())
+    digest.update(lines_of(network).tobytes())
     for name, values in named_arrays(network):
         digest.update(name.encode())
         digest.update(values.data)

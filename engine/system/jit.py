@@ -248,8 +248,9 @@ class _Shared(_Dispatcher):
     _kind = ""
     _cache_class: type[_Cache]
 
-    def __init__(self, function: Any, options: dict[str, Any]) -> None:
-        super().__init__(function, targetoptions={"nopython": True, "boundscheck": None, **options})
+    def __init__(self, function: Any, locals: Any = None, targetoptions: Any = None) -> None:
+        """Arguments as for Numba's dispatchers, which a pickle passes too."""
+        super().__init__(function, locals or {}, {"nopython": True, "boundscheck": None, **(targetoptions or {})})
         del self._cache
 
     @cached_property
@@ -284,7 +285,7 @@ class _Kernel(_Shared):
 
     @cached_property
     def body(self) -> _Body:
-        return _Body(self.py_func, self.targetoptions | {"no_cpython_wrapper": True})
+        return _Body(self.py_func, targetoptions=self.targetoptions | {"no_cpython_wrapper": True})
 
     def get_call_template(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         return self.body.get_call_template(args, kws)
@@ -308,7 +309,7 @@ def _kernel(**more: bool) -> Callable[[Callable[..., Any]], _Kernel]:
         if _numba.config.DISABLE_JIT:
             function.py_func = function
             return function
-        return _Kernel(function, KERNEL_OPTIONS | more)
+        return _Kernel(function, targetoptions=KERNEL_OPTIONS | more)
 
     return decorate
 

@@ -48,11 +48,11 @@ class ZeroNetworks:
             shutil.copyfile(self.path(step), part)
 
     def serve(self, path: Path) -> InferenceServer:
-        """A server of the network in a file; the caller closes it. Recent networks stay in memory, since tracing is
-        slow."""
+        """A server of the network in a file; the caller closes it. Recent networks stay in memory, since
+        loading is slow."""
         if path not in self._loaded:
             self._loaded = dict(list(self._loaded.items())[1 - HELD :])
-            self._loaded[path] = load_network(path, self._device, sample_inputs)
+            self._loaded[path] = load_network(path, str(self._device), sample_inputs)
         return InferenceServer(self._loaded[path], CACHE_MIB, threads=self._threads, max_batch=self._at_once)
 
     def match(

@@ -11,7 +11,7 @@ from engine.features.encoder import ENCODERS
 from engine.go.geometry import point_of
 from engine.go.position import META_TO_MOVE, is_legal_move, new_position, play_move
 from engine.nets.architectures.registry import make
-from engine.nets.files.read import forward_flops
+from engine.nets.files.read import multiply_adds
 from engine.nets.layers import Drawn
 from engine.nets.model import model_of
 from tests.bench.lines import figures, refusal
@@ -67,7 +67,7 @@ def test_operations_are_two_for_each_weight_and_point_it_is_used_on(name):
             counted += 2 * 361 * layer.weight.numel()
         elif isinstance(layer, torch.nn.Linear):
             counted += 2 * layer.weight.numel()
-    assert forward_flops(network, 19) == counted
+    assert 2 * multiply_adds(network, 19) == counted
 
 
 def test_a_processor_multiplies_matrices():

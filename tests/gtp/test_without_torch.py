@@ -50,6 +50,11 @@ def test_keima_reviews_without_torch(tiny_network, sgf, tmp_path):
     assert found.returncode == 0 and "torch" not in found.stderr, found.stderr
 
 
+def test_networks_are_described_without_torch(tiny_network):
+    found = ended("weights", "show", str(tiny_network))
+    assert found.returncode == 0 and "multiply-adds" in found.stdout and "torch" not in found.stderr, found.stderr
+
+
 @pytest.mark.parametrize("words", [["train", "dual"], ["gtp", "--device", "cuda"]])
 def test_what_needs_torch_says_what_to_install(words, tiny_network):
     more = ["--weights", str(tiny_network)] if words[0] == "gtp" else []

@@ -4,13 +4,16 @@ import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
 from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import ARCHITECTURES, new_spec
+from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.files.checkpoint import save_network
-from engine.nets.model import load_model, new_model
+from engine.nets.layers import Drawn, named_arrays
+from engine.nets.model import load_model, model_of, new_model, plain_of
 from engine.nets.network import PASS_GAP, RawHeads
 from engine.nets.on_device import load_network
 from tests.nets.models import NETWORKS, SHAPES, InTensors, inputs, network_of, toy, toy_network
@@ -298,3 +301,25 @@ def test_a_model_of_one_board_size_claims_no_other():
 def test_a_strange_module_has_no_architecture():
     with pytest.raises(ValueError, match="Linear is no registered architecture"):
         save_network(None, torch.nn.Linear(1, 1), None, {})
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_layers_and_their_model_share_no_memory(name):
+    """A network that plays would otherwise follow the training of its model."""
+    model = toy(name).train()
+    plain = plain_of(model)
+    before = {key: values.copy() for key, values in named_arrays(plain)}
+    for other in (model, model_of(plain).train()):
+        other(*inputs(name, COUNT))
+        with torch.no_grad():
+            for values in other.parameters():
+                values.add_(1.0)
+    assert all(np.array_equal(values, before[key]) for key, values in named_arrays(plain))
+
+
+def test_a_kind_of_a_kind_is_no_registered_architecture():
+    class Mine(ResNet):
+        pass
+
+    with pytest.raises(ValueError, match="Mine is no registered architecture"):
+        new_spec(Mine(ResNetShape(4, 2, blocks=1, channels=8), Drawn(1)), "mine")

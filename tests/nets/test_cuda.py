@@ -14,6 +14,7 @@ from engine.nets.compute.precision import learns_in_bfloat16, reduced_dtype
 from engine.nets.compute.runner import PlainRunner, is_out_of_memory, release_memory
 from engine.nets.model import plain_of
 from engine.nets.network import Heads
+from engine.nets.on_device import AlphaGoPair
 from tests.nets.models import inputs, network_of, toy, toy_network
 
 
@@ -156,3 +157,14 @@ def test_reduced_precision_on_a_gpu_stays_close():
     )
     assert (exact.policy.softmax(1) - rough.policy.softmax(1)).abs().max() < 0.02
     assert (exact.value - rough.value).abs().max() < 0.05
+
+
+def test_alphagos_pair_has_a_plan_too(monkeypatch):
+    """Its two networks are evaluated as one graph."""
+    parts = (plain_of(toy(f"alphago-{name}")) for name in ("policy", "value"))
+    pair = AlphaGoPair(*(TorchNetwork(part, new_spec(part, "toy"), "cpu", reduced=False) for part in parts))
+    monkeypatch.setattr(cuda, "_pinned_like", torch.empty_like)
+    runner = CudaRunner.__new__(CudaRunner)
+    runner._network, runner._use_graphs = pair, False
+    plan = runner._new_plan(2, 49, 7, 7, 0)
+    assert plan.call().policy.shape == (2, 50) and plan.staged.value.shape == (2,)

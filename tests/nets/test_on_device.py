@@ -53,6 +53,11 @@ def test_without_torch_a_processor_plays_and_training_says_what_it_needs(monkeyp
             ask()
 
 
+@pytest.mark.parametrize("name", ["cpu", "cpu:0"])
+def test_a_device_has_one_name(name):
+    assert choose_devices(name) == ["cpu"]
+
+
 def test_several_devices_are_named_with_commas(every_device):
     assert choose_devices("cuda:0, cuda:1") == ["cuda:0", "cuda:1"]
     assert choose_devices("cuda,cuda:1") == ["cuda:0", "cuda:1"]

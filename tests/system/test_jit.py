@@ -196,3 +196,17 @@ def test_words_keep_their_width():
 
     assert doubled(np.array([1 << 63], np.uint64)) == 0
     assert doubled(np.array([1 << 31], np.uint32)) == 1 << 32
+
+
+def test_a_kernel_may_be_sent_to_another_process():
+    """As Ray and processes that are spawned do."""
+    code = (
+        "import pickle, sys; from engine.go.geometry import cell_count; from numba.core import serialize\n"
+        "if sys.argv[1:]: print(pickle.loads(bytes.fromhex(sys.argv[1]))(9))\n"
+        "else: print(serialize.dumps(cell_count).hex())"
+    )
+    known = os.environ | {"PYTHONPATH": str(jit.ENGINE_FOLDER.parent)}
+    sent = subprocess.run([sys.executable, "-P", "-c", code], env=known, capture_output=True, text=True, check=True)
+    words = [sys.executable, "-P", "-c", code, sent.stdout.strip()]
+    found = subprocess.run(words, env=known, capture_output=True, text=True)
+    assert found.stdout == "111\n", found.stderr

@@ -45,10 +45,12 @@ def architecture_of(network: Any) -> str:
     Raises:
         ValueError: the class is not registered.
     """
-    for kind in type(network).__mro__:
-        for name, architecture in ARCHITECTURES.items():
-            if kind is architecture.network:
-                return name
+    # The first base of a torch module's class is torch's, the next one the network's own class.
+    kind = type(network) if isinstance(network, PlainNetwork) and len(type(network).__bases__) == 1 else None
+    kind = kind or type(network).__bases__[-1]
+    for name, architecture in ARCHITECTURES.items():
+        if kind is architecture.network:
+            return name
     raise ValueError(f"{type(network).__name__} is no registered architecture, expected {', '.join(ARCHITECTURES)}")
 
 

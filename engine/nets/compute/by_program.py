@@ -13,9 +13,10 @@ from engine.nets.network import NetArrays, NetworkSpec, PlainNetwork, activated,
 
 COUNTED_ON = 9
 """Board size on which a program's global values are counted; every board size gives the same number"""
-HAS_BFLOAT16, HAS_MATRIX_UNIT = ("+" + name in FEATURES.split(",") for name in ("avx512bf16", "amx-tile"))
-"""Whether the processor has instructions for bfloat16, and a unit for products of bfloat16 matrices (AMX), many times
-as fast as float32"""
+HAS_BFLOAT16 = "+avx512bf16" in FEATURES.split(",")
+"""Whether the processor has instructions for bfloat16"""
+HAS_MATRIX_UNIT = HAS_BFLOAT16 and "+amx-tile" in FEATURES.split(",")
+"""Whether it has a unit for products of bfloat16 matrices (AMX), many times as fast as float32"""
 _BUILDING = threading.Lock()
 """Held while a program is written: threads that need the same one should make it once."""
 
@@ -39,7 +40,9 @@ class ProgramNetwork:
         check_inputs(self.spec, self.shape, planes, globals_)
         size = planes.shape[2]
         outputs = self._program(tile_side(size)).run(planes, self._network.globals_at(size, globals_))
-        return activated(self._network.heads_of(outputs, planes, globals_))
+        # Of a network that has diverged, what is infinite or no number is found by whoever reads it.
+        with np.errstate(all="ignore"):
+            return activated(self._network.heads_of(outputs, planes, globals_))
 
     def _program(self, side: int) -> CompiledNetwork:
         """The program for boards with Winograd tile size ``side``."""
@@ -60,6 +63,11 @@ def _written(network: PlainNetwork, side: int) -> Program:
     program = Program(network.shape.planes, globals_.shape[1], side)
     network.describe(program)
     return program
+
+
+def lines_of(network: PlainNetwork) -> np.ndarray:
+    """The lines of a network's program: its layers without their numbers."""
+    return _written(folded(network), 4).lines()
 
 
 def can_write(network: PlainNetwork) -> bool:

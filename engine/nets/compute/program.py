@@ -434,8 +434,11 @@ class Program(Forward):
 
     def compiled(self) -> CompiledNetwork:
         """The network as written so far, ready to run."""
-        lines = np.array(self._lines, LINE)
-        return CompiledNetwork(self._side, lines, self._constants, self._slots, self._outputs)
+        return CompiledNetwork(self._side, self.lines(), self._constants, self._slots, self._outputs)
+
+    def lines(self) -> np.ndarray:
+        """:data:`LINE`\\ [lines] written so far."""
+        return np.array(self._lines, LINE)
 
     def _new(self, channels: int, is_vector: bool, parts: int = 1) -> Slot:
         """A slot: a free one of the same kind if there is one, else a new one."""

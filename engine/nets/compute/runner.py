@@ -72,10 +72,11 @@ def new_runner(network: Network) -> Runner:
         from engine.nets.compute.cuda import CudaRunner
 
         return CudaRunner(network)
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and not network.batches_requests:
-        # One thread for each evaluator: torch's own would compete with the other evaluators.
-        torch.set_num_threads(1)
+    # One thread for each evaluator: torch's own would compete with the other evaluators. Another thread may have imported
+    # the module by half.
+    limit: Any = getattr(sys.modules.get("torch"), "set_num_threads", None)
+    if limit is not None and not network.batches_requests:
+        limit(1)
     return PlainRunner(network)
 
 

@@ -87,7 +87,7 @@ def load_plain(path: Path) -> tuple[PlainNetwork, NetworkSpec, dict[str, Any]]:
     """
     header = read_header(path)
     try:
-        weights = Stored(load_file(path))
+        weights = Stored(_loaded(path))
         network = make(header["architecture"], header["shape"], weights)
         if weights.arrays:
             raise Misfit(f"unknown {', '.join(weights.arrays)}")
@@ -104,6 +104,18 @@ def load_plain(path: Path) -> tuple[PlainNetwork, NetworkSpec, dict[str, Any]]:
     if not all(np.isfinite(values).all() for _, values in named_arrays(network)):
         raise ValueError(f"{path}: holds weights that are not finite numbers")
     return network, spec, training
+
+
+def _loaded(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file.
+
+    Raises:
+        Misfit: numpy has not the type of one, such as bfloat16.
+    """
+    try:
+        return load_file(path)
+    except TypeError as error:
+        raise Misfit(f"{error}, expected float32") from error
 
 
 def average(first: Path, second: Path, target: Path, share: float = 0.5) -> None:

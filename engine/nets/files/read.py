@@ -8,6 +8,7 @@ from engine.nets.architectures.registry import architecture_of
 from engine.nets.files.checkpoint import load_plain, refuse_existing, save_network
 from engine.nets.files.header import KATAGO, KEIMA, LEELA_ZERO, recognise
 from engine.nets.files.leela_zero import load_leela, save_leela
+from engine.nets.forward import CountingForward
 from engine.nets.layers import named_arrays
 from engine.nets.network import NetworkSpec, PlainNetwork
 from engine.system.files import sha256_of
@@ -69,7 +70,7 @@ def describe(path: Path) -> dict[str, Any]:
         ``parameters``, ``board`` and ``multiply_adds`` (convolutions and matrix products of a position on that board),
         ``encoder``, ``planes``, ``globals``, ``heads``, ``sizes`` and ``training``.
     Raises:
-        ValueError: as for :func:`engine.nets.files.read.read_network`.
+        ValueError: as for :func:`read_network`.
     """
     header = recognise(path)
     network, spec, record = read_network(path)
@@ -92,21 +93,14 @@ def describe(path: Path) -> dict[str, Any]:
         "heads": list(spec.heads),
         "sizes": list(spec.sizes),
         "board": board,
-        "multiply_adds": forward_flops(network, board) // 2,
+        "multiply_adds": multiply_adds(network, board),
         "training": training,
     }
 
 
-def forward_flops(network: PlainNetwork, size: int) -> int:
-    """Floating-point operations of one position's convolutions and matrix products on a board of ``size`` x ``size``,
-    counted by torch from shapes."""
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
-    from engine.nets.model import model_of
-
-    outline = model_of(network).to("meta")
-    planes = torch.zeros(1, network.shape.planes, size, size, device="meta")
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        outline(planes, torch.zeros(1, network.shape.globals, device="meta"))
-    return counter.get_total_flops()
+def multiply_adds(network: PlainNetwork, size: int) -> int:
+    """Multiplications, each with an addition, of one position's convolutions and matrix products on a board of ``size``
+    x ``size``."""
+    forward = CountingForward(size)
+    network.describe(forward)
+    return forward.count

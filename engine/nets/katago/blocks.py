@@ -51,6 +51,10 @@ class RmsNorm(Part):
         """Describe this layer; returns the slot of its outputs."""
         return forward.norm(forward.apply(self, x), self.norm)
 
+    def multiply_adds(self, points: int) -> int:
+        """0: normalisation has no products."""
+        return 0
+
     def by_torch(self, x: Any) -> Any:
         """x[B, C, N, N] after normalisation."""
         return x * inverse_rms(x, self.dims, self.epsilon)
@@ -61,6 +65,11 @@ class TokenBlock(Part):
 
     Only torch computes them. The subclass's constructor must call :meth:`_read_norm`.
     """
+
+    into: Any
+    """the first matrix"""
+    out: Any
+    """the last matrix"""
 
     def describe(self, forward: Forward, x: Any) -> None:
         """Describe this block; its outputs overwrite slot ``x``."""
@@ -76,6 +85,10 @@ class TokenBlock(Part):
     @abstractmethod
     def change(self, tokens: Any, size: int) -> Any:
         """The residual, [B, N*N, C] like the normalised tokens, on boards of ``size`` x ``size``."""
+
+    def multiply_adds(self, points: int) -> int:
+        """Multiplications of the block's matrix products on so many points."""
+        return points * int(self.into.weight.size + self.out.weight.size)
 
     def by_torch(self, x: Any) -> Any:
         """The trunk after this block, [B, C, N, N] like x."""
@@ -106,13 +119,17 @@ class AttentionBlock(TokenBlock):
         query = layers.matrix(channels, self.heads * self.width)
         key = layers.matrix(channels, self.key_heads * self.width)
         value = layers.matrix(channels, self.key_heads * self.value_width)
-        self.out: Any = linear(layers.matrix(self.heads * self.value_width, channels))
+        self.out = linear(layers.matrix(self.heads * self.value_width, channels))
         if is_rotated:
             angles = self._read_angles(layers, bool(is_learnt))
             self.cosine, self.sine = (f(angles).astype(np.float32) for f in (np.cos, np.sin))
             query, key = (_halves(weight, self.width) for weight in (query, key))
         self.is_rotated = bool(is_rotated)
-        self.into: Any = linear(np.concatenate([query, key, value]) * norm)
+        self.into = linear(np.concatenate([query, key, value]) * norm)
+
+    def multiply_adds(self, points: int) -> int:
+        """See :meth:`TokenBlock.multiply_adds`; queries with keys, and what is seen with values."""
+        return super().multiply_adds(points) + points * points * self.heads * (self.width + self.value_width)
 
     def _read_angles(self, layers: LayerReader, is_learnt: bool) -> np.ndarray:
         """Rotary angles float64[19, 19, heads, pairs]: by row, column, head (queries, then keys) and pair of
@@ -180,8 +197,8 @@ class FeedForwardBlock(TokenBlock):
         # The format allows no other kind of layer yet.
         layers.stream.integer("whether there is a gate", 1, 1)
         norm = self._read_norm(layers, channels)
-        self.into: Any = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm)
-        self.out: Any = linear(layers.matrix(hidden, channels))
+        self.into = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm)
+        self.out = linear(layers.matrix(hidden, channels))
 
     def change(self, tokens: Any, size: int) -> Any:
         """See :meth:`TokenBlock.change`."""
