@@ -72,8 +72,8 @@ def new_runner(network: Network) -> Runner:
         from engine.nets.compute.cuda import CudaRunner
 
         return CudaRunner(network)
-    # One thread for each evaluator: torch's own would compete with the other evaluators. Another thread may have imported
-    # the module by half.
+    # One thread for each evaluator: torch's own would compete with the other evaluators. Another thread may be in the
+    # middle of the import.
     limit: Any = getattr(sys.modules.get("torch"), "set_num_threads", None)
     if limit is not None and not network.batches_requests:
         limit(1)
