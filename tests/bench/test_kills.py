@@ -3,6 +3,7 @@
 import signal
 import sys
 
+import numpy as np
 import pytest
 
 from bench.reliability import kills
@@ -58,3 +59,10 @@ def test_a_fault_shows_what_differs_of_much_that_is_alike():
     words = kills.difference(result, expected)
     assert words.startswith("2 of 81 differ from 1 of 80: [(41, 'others'), (79, 'others')], expected [(41, 'moves")
     assert len(words) < 700
+
+
+def test_weights_are_alike_up_to_rounding():
+    weights = {"a": np.ones((2, 3), np.float32), "b": np.zeros(4, np.float32)}
+    nearly = {name: values + np.float32(1e-5) for name, values in weights.items()}
+    assert kills._are_alike(nearly, weights)
+    assert not kills._are_alike(nearly | {"b": nearly["b"] + 0.1}, weights)
