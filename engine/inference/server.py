@@ -65,6 +65,9 @@ class InferenceServer:
     callers only read them.
     """
 
+    _ownership_caches: OwnershipCaches | None = None
+    """made when a search keeps ownership for the first time"""
+
     def __init__(
         self, network: Network | Sequence[Network], cache_mib: int = 1, threads: int = 0, max_batch: int = 256,
         reload: Reload | None = None, shared: bool = False,
@@ -84,7 +87,6 @@ class InferenceServer:
         self.spec = networks[0].spec
         self.cache = new_cache(cache_mib << 20, self.spec.max_size**2 + 1)
         self._cache_mib = cache_mib
-        self._ownership_caches: OwnershipCaches | None = None
         self._cpu_threads, self._max_batch = threads or core_count(), max_batch
         self._reload, self._shared = reload, shared
         self._queue: deque[Request] = deque()
@@ -243,6 +245,11 @@ class InferenceServer:
                 half = self._cache_mib << 19, self.spec.max_size**2 + 1
                 self._ownership_caches = OwnershipCaches(new_cache(*half), new_cache(*half))
             return self._ownership_caches
+
+    @property
+    def ownership_cache_bytes(self) -> int:
+        """Memory limit of :meth:`ownership_caches` together; 0 = they have not been made."""
+        return self._cache_mib << 20 if self._ownership_caches is not None else 0
 
     def close(self) -> None:
         """Stop the threads; queued requests fail. A running evaluation has ``CLOSE_S`` to end."""

@@ -128,9 +128,7 @@ class Analyses:
         self._running: list[Job] = []
         self._changed = threading.Condition()
         self._is_closing = False
-        whole = resolved(parts.options, server)
-        self._tree_bytes = tree_bytes(whole, server is not None)
-        """bytes for the trees of all searches together"""
+        self._options = resolved(parts.options, server)
         self._sizes_seen: set[int] = set()
         self._preparing = threading.Lock()
         self._threads = [threading.Thread(target=self._run, name=f"analysis-{n}", daemon=True) for n in range(at_once)]
@@ -257,7 +255,8 @@ class Analyses:
     def _share_memory(self) -> None:
         """Divide the memory of trees anew among the running searches. The caller holds the lock."""
         searches = [job.search for job in self._running if job.search is not None]
-        parts = shares([search.memory_bytes for search in searches], self._tree_bytes, self._at_once)
+        whole = tree_bytes(self._options, self._server)
+        parts = shares([search.memory_bytes for search in searches], whole, self._at_once)
         for search, part in zip(searches, parts, strict=True):
             search.limit_memory(part)
 

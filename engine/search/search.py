@@ -125,7 +125,7 @@ class Search:
         self._setup = new_setup(options, server, encoder, patterns, ownership_tables)
         size = server.spec.min_size if server else 9
         tree, tuning = self._setup.new_tree(size), new_tuning(options, server, patterns)
-        self._shared = SharedTree(tree, tree_bytes(options, server is not None), tuning)
+        self._shared = SharedTree(tree, tree_bytes(options, server), tuning)
         self._root = new_position(size, 1)
         self._rng = np.random.default_rng(options.seed)
         self._is_root_ready = False
@@ -252,12 +252,17 @@ class Search:
         Returns:
             False if the search cannot keep ownership (:attr:`engine.search.state.Setup.can_keep_ownership`).
         """
-        if self._setup.can_keep_ownership and self._shared.ownership is None:
+        network = self._setup.network if self._setup.can_keep_ownership else None
+        if network is not None and self._shared.ownership is None:
+            # Its caches are part of the memory.
+            network.server.ownership_caches()
+            most = tree_bytes(self._setup.options, network.server)
+            self._shared.memory_bytes = min(self._shared.memory_bytes, most)
             # A new tree: a large one would leave no memory for ownership.
             self._shared.tree = self._setup.new_tree(int(self._root.board.meta[META_SIZE]))
             self._clear_tree()
             self._shared.ownership = NodeOwnership(len(self._shared.tree.point) - 1)
-        return self._setup.can_keep_ownership
+        return network is not None
 
     def _begin_run(
         self, limits: SearchLimits, move_filter: NDArray[np.uint8], ending: RootEnding | None

@@ -29,9 +29,11 @@ def cache_mib(options: SearchOptions) -> int:
     return int(options.memory * CACHE_SHARE)
 
 
-def tree_bytes(options: SearchOptions, has_network: bool) -> int:
-    """Memory limit of the tree in bytes: ``SearchOptions.memory`` minus the result cache of a network."""
-    return (options.memory - (cache_mib(options) if has_network else 0)) << 20
+def tree_bytes(options: SearchOptions, server: InferenceServer | None) -> int:
+    """Memory limit of the tree in bytes: ``SearchOptions.memory`` minus the caches of the network's server."""
+    if server is None:
+        return options.memory << 20
+    return ((options.memory - cache_mib(options)) << 20) - server.ownership_cache_bytes
 
 
 def working_bytes(options: SearchOptions, network: Network | None, encoder: Encoder | None) -> int:

@@ -139,6 +139,15 @@ def test_who_does_not_ask_has_neither_rows_nor_caches(server):
     assert report.ownership_black is None and report.moves[0].ownership_black is None
 
 
+def test_its_caches_are_part_of_the_memory(server):
+    """A long analysis took a quarter more than ``--memory``."""
+    plain, kept = (searched(server, watcher=watcher)[0] for watcher in (None, ASKS))
+    assert plain._shared.memory_bytes == (64 - 16) << 20
+    assert kept._shared.memory_bytes == (64 - 16 - 16) << 20
+    assert server.ownership_cache_bytes == 16 << 20
+    assert searched(server, watcher=None)[0]._shared.memory_bytes == kept._shared.memory_bytes
+
+
 def test_the_tree_is_the_same_whether_or_not_it_is_asked_for(server):
     one, other = searched(server)[2], searched(server, watcher=None)[2]
     assert [(move.point, move.visits) for move in one.moves] == [(move.point, move.visits) for move in other.moves]
