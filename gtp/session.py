@@ -29,7 +29,7 @@ from gtp.protocol import Registry, failure, parse
 MAX_LINE = 1 << 16
 """Maximum length of a line, in bytes; a longer line is cut, and refused unless a comment begins before the cut"""
 MAX_WAITING = 1024
-"""Maximum number of lines that wait behind the running command; reading blocks when so many wait"""
+"""Maximum number of lines that wait behind the running command; at this number reading blocks"""
 READ_SIZE = 1 << 16
 QUIT = re.compile(rb"\s*([0-9]+\s+)?quit\s*(#.*)?")
 INTERRUPT = b"# interrupt"

@@ -263,7 +263,7 @@ def softplus(x: Any) -> Any:
     return np.logaddexp(x, np.float32(0)) if library is np else library.nn.functional.softplus(x)
 
 
-def softmax(logits: Any) -> Any:
+def probabilities(logits: Any) -> Any:
     """Probabilities of logits[B, K], in their dtype; 0 for minus infinity."""
     library = library_of(logits)
     weights = library.exp(logits - library.amax(logits, axis=1, keepdims=True))

@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from engine.config.declaration import check, option
-from engine.nets.forward import Forward, library_of
+from engine.nets.forward import Forward, library_of, probabilities
 from engine.nets.layers import Part
 from engine.nets.notices import said_sizes
 
@@ -155,9 +155,8 @@ def excess(exact: NetArrays, rough: NetArrays) -> str:
 
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Probabilities float64[B, A] of logits[B, A]; 0 for a logit of minus infinity."""
-    weights: np.ndarray = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
-    return weights
+    found: np.ndarray = probabilities(logits.astype(np.float64))
+    return found
 
 
 def dimension(text: str, low: int, high: int, default: Any = MISSING) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.nets.compute.by_program import HAS_MATRIX_UNIT, ProgramNetwork, can_write, lines_of
+from engine.nets.compute.by_program import HAS_MATRIX_UNIT, ProgramNetwork
 from engine.nets.compute.simd import FEATURES
 from engine.nets.compute.winograd import tile_side
 from engine.nets.devices import auto_device, checked_device, imported_torch
@@ -160,9 +160,10 @@ def network_on(
         reduced: 16 bits, which only torch computes; None = if they are faster on the device.
         by_program: False = torch alone.
     """
-    can_program = device == "cpu" and by_program and not reduced and can_write(network)
-    if can_program and not (reduced is None and HAS_MATRIX_UNIT and _has_torch()):
-        return ProgramNetwork(network, spec)
+    prefers_torch = reduced or (reduced is None and HAS_MATRIX_UNIT and _has_torch())
+    if device == "cpu" and by_program and not prefers_torch:
+        with suppress(Unwritable):
+            return ProgramNetwork(network, spec)
     imported_torch(f"network {spec.name} on {device}")
     from engine.nets.compute.by_torch import TorchNetwork
 
@@ -206,7 +207,7 @@ def checked(
 
 def _checked_program(made: ProgramNetwork, network: PlainNetwork, samples: Samples) -> Any:
     """A network's programs if they are correct, else the network by torch; programs found correct are remembered."""
-    spec, mark = made.spec, _mark_of(network, made.spec)
+    spec, mark = made.spec, _mark_of(made, network)
     if mark is not None and mark.exists():
         with suppress(OSError):
             mark.touch()
@@ -229,13 +230,15 @@ def _is_exact(network: Any) -> bool:
     return network.device == "cpu" and network.dtype == "float32" and not isinstance(network, ProgramNetwork)
 
 
-def _mark_of(network: PlainNetwork, spec: NetworkSpec) -> Path | None:
+def _mark_of(made: ProgramNetwork, network: PlainNetwork) -> Path | None:
     """The file that marks a network's programs as correct, for these weights, kernels and this processor; None = no
     folder can be written."""
     if jit.FOLDER is None:
         return None
-    digest = hashlib.sha256(f"{jit.FOLDER.name} {FEATURES} {spec.encoder} {spec.sizes} {network.shape}".encode())
-    digest.update(lines_of(network).tobytes())
+    digest = hashlib.sha256(
+        f"{jit.FOLDER.name} {FEATURES} {made.spec.encoder} {made.spec.sizes} {network.shape}".encode()
+    )
+    digest.update(made.lines().tobytes())
     for name, values in named_arrays(network):
         digest.update(name.encode())
         digest.update(values.data)

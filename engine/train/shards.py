@@ -20,7 +20,7 @@ from engine.nets.compute.winograd_learning import learns_by_winograd, one_torch_
 
 R = TypeVar("R")
 FEW = 4
-"""For a batch in one shard, one thread with Winograd convolutions is faster than torch with at most so many threads"""
+"""For a batch in one shard, one thread with Winograd convolutions is faster than torch with up to ``FEW`` threads"""
 
 
 class Shards:

@@ -269,7 +269,7 @@ def _first_position(size: int, rules: Rules, komi: float, stones: list[tuple[int
 
 
 def _positions(game: Game, played: list[tuple[int, int]], turns: set[int]) -> dict[int, Position]:
-    """Turn -> position after so many moves; the moves are replayed as given, even several of one color in a row.
+    """Turn -> position after that number of moves; the moves are replayed as given, even several of one color in a row.
 
     Raises:
         FieldError: a move is illegal.

@@ -13,11 +13,13 @@ import engine.nets.compute.by_torch
 import engine.nets.devices
 import engine.nets.on_device
 from engine.nets.architectures.registry import new_spec
+from engine.nets.architectures.resnet import ResNet
 from engine.nets.compute.by_program import ProgramNetwork
 from engine.nets.compute.by_torch import TorchNetwork
-from engine.nets.compute.program import CompiledNetwork
+from engine.nets.compute.program import CompiledNetwork, Program
 from engine.nets.devices import choose_devices, torch_device
 from engine.nets.files.checkpoint import save_network
+from engine.nets.forward import Unwritable
 from engine.nets.model import plain_of
 from engine.nets.network import NetArrays, differences, excess
 from engine.nets.notices import say_once
@@ -120,6 +122,17 @@ def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypa
     assert said[:1] == ([f"network toy runs in float32: in bfloat16 {wrong}"] if wrong else [])
 
 
+def refuse_programs(describe):
+    """A description with a layer that programs lack."""
+
+    def refusing(self, forward):
+        if isinstance(forward, Program):
+            raise Unwritable
+        describe(self, forward)
+
+    return refusing
+
+
 @pytest.mark.parametrize(
     ("can_write", "has_bfloat16", "has_matrix_unit", "dtype"),
     [
@@ -135,7 +148,8 @@ def test_a_processor_computes_in_16_bits_what_programs_do_not_compute_faster(
 ):
     monkeypatch.setattr(engine.nets.compute.by_torch, "prefers_bfloat16", lambda _: has_bfloat16)
     monkeypatch.setattr(engine.nets.on_device, "HAS_MATRIX_UNIT", has_matrix_unit)
-    monkeypatch.setattr(engine.nets.on_device, "can_write", lambda _: can_write)
+    if not can_write:
+        monkeypatch.setattr(ResNet, "describe", refuse_programs(ResNet.describe))
     plain = plain_of(toy("keima-resnet"))
     network = network_on(plain, new_spec(plain, "toy"), "cpu")
     assert network.dtype == dtype

@@ -7,7 +7,6 @@ import numpy as np
 from engine.nets.compute.program import CompiledNetwork, Program
 from engine.nets.compute.simd import FEATURES
 from engine.nets.compute.winograd import tile_side
-from engine.nets.forward import Unwritable
 from engine.nets.layers import folded
 from engine.nets.network import NetArrays, NetworkSpec, PlainNetwork, activated, check_inputs
 
@@ -30,50 +29,41 @@ class ProgramNetwork:
     device, batches_requests, dtype = "cpu", False, "float32"
 
     def __init__(self, network: PlainNetwork, spec: NetworkSpec):
-        """Keep the network's arrays; programs are made when they are first needed."""
+        """Write the program for the largest board; programs are compiled when they are first needed.
+
+        Raises:
+            Unwritable: the network has layers that only torch computes.
+        """
         self.spec, self.shape = spec, network.shape
         self._network: PlainNetwork = folded(network)
+        self._written = {tile_side(spec.max_size): self._new_program(tile_side(spec.max_size))}
         self._programs: dict[int, CompiledNetwork] = {}
+
+    def lines(self) -> np.ndarray:
+        """The lines of the program for the largest board: the network's layers without their numbers."""
+        return self._written[tile_side(self.spec.max_size)].lines()
 
     def evaluate(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
         """See :meth:`engine.nets.network.Network.evaluate`."""
         check_inputs(self.spec, self.shape, planes, globals_)
         size = planes.shape[2]
         outputs = self._program(tile_side(size)).run(planes, self._network.globals_at(size, globals_))
-        # Of a network that has diverged, what is infinite or no number is found by whoever reads it.
+        # A network that has diverged has infinite outputs or NaN: its caller finds them, numpy need not warn.
         with np.errstate(all="ignore"):
             return activated(self._network.heads_of(outputs, planes, globals_))
 
     def _program(self, side: int) -> CompiledNetwork:
-        """The program for boards with Winograd tile size ``side``."""
+        """The compiled program for boards with Winograd tile size ``side``."""
         if side not in self._programs:
             with _BUILDING:
                 if side not in self._programs:
-                    self._programs[side] = _written(self._network, side).compiled()
+                    program = self._written.get(side) or self._new_program(side)
+                    self._programs[side] = program.compiled()
         return self._programs[side]
 
-
-def _written(network: PlainNetwork, side: int) -> Program:
-    """A network's program for boards with Winograd tile size ``side``.
-
-    Raises:
-        Unwritable: the network has layers that only torch computes.
-    """
-    globals_ = network.globals_at(COUNTED_ON, np.zeros((1, network.shape.globals), np.float32))
-    program = Program(network.shape.planes, globals_.shape[1], side)
-    network.describe(program)
-    return program
-
-
-def lines_of(network: PlainNetwork) -> np.ndarray:
-    """The lines of a network's program: its layers without their numbers."""
-    return _written(folded(network), 4).lines()
-
-
-def can_write(network: PlainNetwork) -> bool:
-    """Whether programs support a network's layers."""
-    try:
-        _written(network, 4)
-    except Unwritable:
-        return False
-    return True
+    def _new_program(self, side: int) -> Program:
+        """The network's program for boards with Winograd tile size ``side``."""
+        globals_ = self._network.globals_at(COUNTED_ON, np.zeros((1, self.shape.globals), np.float32))
+        program = Program(self.shape.planes, globals_.shape[1], side)
+        self._network.describe(program)
+        return program

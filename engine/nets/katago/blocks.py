@@ -87,7 +87,7 @@ class TokenBlock(Part):
         """The residual, [B, N*N, C] like the normalised tokens, on boards of ``size`` x ``size``."""
 
     def multiply_adds(self, points: int) -> int:
-        """Multiplications of the block's matrix products on so many points."""
+        """Number of multiplications in the block's matrix products for a number of points."""
         return points * int(self.into.weight.size + self.out.weight.size)
 
     def by_torch(self, x: Any) -> Any:

@@ -25,7 +25,7 @@ import numpy as np
 
 from engine.nets.files.header import KATAGO_OPTIONS_FROM as OPTIONS_FROM
 from engine.nets.files.header import katago_encoder, opened
-from engine.nets.forward import Forward, library_of, softmax, softplus
+from engine.nets.forward import Forward, library_of, probabilities, softplus
 from engine.nets.katago.blocks import MAX_BLOCKS, RmsNorm, read_blocks
 from engine.nets.katago.layers import MAX_CHANNELS, MAX_SIZE, LayerReader, Stream, linear, norm, normalised
 from engine.nets.layers import IDENTITY, MISH, RELU, SILU, Part, named_arrays
@@ -293,7 +293,7 @@ def outputs(
         policy: [B, N*N+1] logits; ``results`` [B, 3] logits, minus infinity for impossible results.
         scores, owners: [B, 4 or 6] and [B, N, N], raw.
     """
-    found, library = softmax(results), library_of(results)
+    found, library = probabilities(results), library_of(results)
     has_result = 1.0 - found[:, 2]
     score = scores[:, 0] * multipliers.score_mean
     deviation = softplus(scores[:, 1]) * multipliers.score_deviation
@@ -413,7 +413,7 @@ class KataGoNet(PlainNetwork):
     def heads_of(self, outputs: Mapping[str, Any], planes: Any, globals_: Any) -> RawHeads:
         """The four heads of :class:`engine.nets.network.Heads`; the score is KataGo's lead."""
         policies, results, scores, owners = _parts(outputs, globals_)
-        no_result = softmax(results)[:, 2]
+        no_result = probabilities(results)[:, 2]
         return RawHeads(
             policy=mixed(policies, self.policy_optimism),
             value=value_logit(results),
