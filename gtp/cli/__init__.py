@@ -81,7 +81,7 @@ class KeimaGroup(KeimaCommand, click.Group):
 
 
 SUBCOMMANDS = {
-    "gtp": ("gtp.cli.play:gtp", "Play: speak GTP on standard input and output"),
+    "gtp": ("gtp.cli.gtp:gtp", "Play: speak GTP on standard input and output"),
     "analysis": (
         "gtp.cli.analysis:analysis",
         "Analyse positions: speak KataGo's JSON protocol on standard input and output",

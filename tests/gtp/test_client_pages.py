@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from gtp.cli.play import gtp
+from gtp.cli.gtp import gtp
 from tests.conftest import ROOT
 from tests.gtp.json_talk import Talk
 

@@ -118,7 +118,7 @@ def test_a_log_keeps_what_is_typed(tmp_path):
 def test_programs_meet_none_of_it(tmp_path):
     """Their bytes come as they are: no editing, no history."""
     code = (
-        "import sys; from gtp.cli import main; import gtp.cli.play as play, os\n"
+        "import sys; from gtp.cli import main; import gtp.cli.gtp as play, os\n"
         "old = play.converse\n"
         "def converse(*arguments):\n"
         "    status = old(*arguments)\n"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.config.declaration import help_text
 from gtp.cli import settings
-from gtp.cli.play import gtp
+from gtp.cli.gtp import gtp
 from gtp.cli.settings import KINDS, chosen_file, read_settings, render, toml_value, user_file, write_settings
 from tests.gtp.process import start
 from weights import FOLDER
