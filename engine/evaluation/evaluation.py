@@ -26,8 +26,9 @@ from engine.features.encoder import ENCODERS
 from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
-from engine.records.games import Games
+from engine.records.games import Games, mover_ranks
 from engine.records.labels import Labels
+from engine.records.sgf_values import rank_text
 from engine.rollout.policy import Tables
 from engine.train.metrics import PositionMetrics, evaluate_positions, label_metrics, mean_metrics, sample_positions
 
@@ -86,9 +87,9 @@ def evaluate_network(
         the ensemble, and those of the network alone as ``plain/top1`` and so on) and of
         :func:`engine.train.metrics.label_metrics`, ``positions``, ``symmetries``, ``skipped_games`` (number of games
         on sizes that the network does not play); where known ``calibration``, ``calibration_error``, ``histogram`` and
-        ``by_move`` (:mod:`engine.evaluation.values`), ``rollouts`` (:func:`_beside_rollouts`), ``game``
-        (:func:`_through_game`), ``constant_mse`` (error of the best constant value), and ``beside`` and
-        ``policy_rollouts`` (:func:`engine.evaluation.values.errors_beside`).
+        ``by_move`` (:mod:`engine.evaluation.values`), ``by_rank`` (:func:`_by_rank`), ``rollouts``
+        (:func:`_beside_rollouts`), ``game`` (:func:`_through_game`), ``constant_mse`` (error of the best constant
+        value), and ``beside`` and ``policy_rollouts`` (:func:`engine.evaluation.values.errors_beside`).
     Raises:
         ValueError: the network plays none of the games' board sizes, a baseline network does not play all sampled
             sizes, or ``wanted.game`` is no game that the network can play through.
@@ -104,6 +105,7 @@ def evaluate_network(
         skipped = int(((games.size < sizes[0]) | (games.size > sizes[1])).sum())
         report: dict[str, Any] = {"positions": len(rows), "symmetries": wanted.symmetries, "skipped_games": skipped}
         report |= _sample_metrics(found)
+        report |= _by_rank(found[-1], mover_ranks(games, rows, plies))
         if labels:
             report |= label_metrics(measured.server.ask, measured.encoder, labels, wanted.positions, sizes)
         if wanted.game and "value" in network.spec.heads:
@@ -208,6 +210,24 @@ def _sample_metrics(found: list[PositionMetrics]) -> dict[str, Any]:
         columns = chosen.columns()
         report["by_move"] = by_move(chosen.ply, {name: columns[name] for name in ("value_mse", "value_accuracy")})
     return report
+
+
+def _by_rank(found: PositionMetrics, ranks: np.ndarray) -> dict[str, Any]:
+    """Mean metrics by rank of the mover; empty if no rank is known.
+
+    Args:
+        ranks: int64[P], as in ``Games.rank_black``.
+    Returns:
+        ``by_rank``: a row for each known rank, weakest first, with ``rank`` as text, the number of ``positions``, and
+        the known means of :meth:`PositionMetrics.columns` by name.
+    """
+    rows = []
+    for rank in np.unique(ranks[ranks != 0]).tolist():
+        inside = ranks == rank
+        columns = {name: values[inside & ~np.isnan(values)] for name, values in found.columns().items()}
+        means = {name: float(values.mean()) for name, values in columns.items() if len(values)}
+        rows.append({"rank": rank_text(rank), "positions": int(inside.sum())} | means)
+    return {"by_rank": rows} if rows else {}
 
 
 def _beside_rollouts(found: PositionMetrics, values: np.ndarray) -> dict[str, Any]:

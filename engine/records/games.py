@@ -151,6 +151,16 @@ def select(games: Games, rows: np.ndarray) -> Games:
     return Games(**{name: getattr(games, name)[rows] for name in Games._fields if name not in arrays}, **arrays)
 
 
+def mover_ranks(games: Games, rows: np.ndarray, plies: np.ndarray) -> np.ndarray:
+    """int64[P]: the rank of the side to move in positions of games, as in ``Games.rank_black``; 0 = unknown.
+
+    Args:
+        rows, plies: int64[P]: each position's game, and the number of moves before it.
+    """
+    is_black = (plies % 2 == 0) == (games.first[rows] == BLACK)
+    return np.where(is_black, games.rank_black[rows], games.rank_white[rows]).astype(np.int64)
+
+
 def policy_indices(points: np.ndarray | Sequence[int], size: int) -> np.ndarray:
     """int64[P]: policy indices of padded points on a board of ``size``; ``size * size`` for PASS."""
     row, column = np.divmod(np.asarray(points, np.int64), size + 1)

@@ -13,6 +13,7 @@ import torch
 
 from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
+from engine.go.phases import PHASES, phase_of
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import learns_by_winograd, one_torch_thread, with_learning_winograd
 from engine.nets.model import Model
@@ -24,9 +25,6 @@ from engine.train.batches import BatchBuilder, TrainingBatch, moves_under_symmet
 from engine.train.dataset import sample_games
 
 CHUNK = 64
-LAST_PLY = 100000
-STAGES = (("opening", 0, 60), ("middle", 60, 150), ("endgame", 150, LAST_PLY))
-"""Stages of a game: (name, first ply, end), the end excluded"""
 SAMPLE_SEED = 20160127
 LEAST_PROBABILITY = 1e-300
 """Lower limit of probabilities before taking logarithms, against log 0"""
@@ -60,6 +58,8 @@ class PositionMetrics(NamedTuple):
 
     ply: np.ndarray
     """int64[P]: number of moves before the position"""
+    size: np.ndarray
+    """int64[P]: board size"""
     move_rank: np.ndarray
     """float64[P]: rank of the move played, from 0: the number of more probable moves, and of equally probable ones with
     a lower policy index; NaN for a pass"""
@@ -118,7 +118,7 @@ def evaluate_one_size(
         if probabilities is not None:
             move_rank, loss = _compare_moves(probabilities[:, :used].mean(axis=1), played, size)
         value = np.full(count, np.nan) if values is None else values[:, :used].mean(axis=1)
-        found.append(PositionMetrics(plies, move_rank, loss, value, result))
+        found.append(PositionMetrics(plies, games.size[rows], move_rank, loss, value, result))
     return found
 
 
@@ -176,18 +176,20 @@ def evaluate_positions(
 
 
 def mean_metrics(found: PositionMetrics) -> dict[str, float]:
-    """Mean metrics, over all positions and by stage of the game.
+    """Mean metrics, over all positions and by phase of the game (:mod:`engine.go.phases`).
 
     Returns:
         by name: ``top1`` and ``top5`` as fractions, ``cross_entropy`` in nats, ``value_mse`` ((z - v)^2 with z = 1 or
-        -1) and ``value_accuracy`` as a fraction; by stage as ``top1/opening``. Unknown metrics are left out.
+        -1) and ``value_accuracy`` as a fraction; by phase as ``top1/opening``. Unknown metrics are left out.
     """
-    metrics = {}
+    metrics, phase = {}, phase_of(found.ply + 1, found.size)
     for name, values in found.columns().items():
-        for stage, first, last in (("", 0, LAST_PLY), *STAGES):
-            inside = ~np.isnan(values) & (found.ply >= first) & (found.ply < last)
-            if inside.any():
-                metrics[f"{name}/{stage}" if stage else name] = float(values[inside].mean())
+        known = ~np.isnan(values)
+        if known.any():
+            metrics[name] = float(values[known].mean())
+        for n, words in enumerate(PHASES):
+            if (inside := known & (phase == n)).any():
+                metrics[f"{name}/{words}"] = float(values[inside].mean())
     return metrics
 
 

@@ -17,6 +17,7 @@ from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.plots import check_plots, write_plots
 from engine.evaluation.rollout_values import COUNTS, rollout_values
 from engine.evaluation.values import OWN_NAMES, ROLLOUTS, Estimate, Progressed
+from engine.go.phases import PHASES
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
@@ -30,7 +31,6 @@ from engine.records.schema import join
 from engine.rollout.model import load_rollout
 from engine.selfplay.games import batches_for
 from engine.selfplay.policy_rollouts import policy_values
-from engine.train.metrics import STAGES
 from gtp.cli import KeimaGroup
 from gtp.cli.arguments import AS_JSON, DEVICE, PATHS, OneOf, Whole
 from gtp.cli.bulk import AT_ONCE
@@ -57,8 +57,6 @@ ERRORS = {
     "policy_rollouts": f"Value MSE by moves played, beside {ROLLOUTS} rollouts by each policy",
 }
 GAME_COLUMNS = 10
-LONGEST = 1000
-"""Move number beyond which the end of a stage of the game is not shown"""
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
 
 
@@ -232,6 +230,8 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
     yield "Moves and results predicted; value MSE is the mean of (z - v)^2 with z = 1 or -1", _metrics(report)
     if "calibration" in report:
         yield f"Calibration of the value, off by {report['calibration_error']:.1%} in the mean", _calibration(report)
+    if "by_rank" in report:
+        yield "By rank of the mover", _by_rank(report["by_rank"])
     if "rollouts" in report:
         yield "Value MSE by moves played, and that of 10, 100 and 1,000 rollouts", _by_move(report)
     elif "by_move" in report:
@@ -248,17 +248,26 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
 
 
 def _metrics(report: dict[str, Any]) -> Table:
-    """Table of the metrics of policy and value by stage of the game, for one symmetry and for the mean of all."""
+    """Table of the metrics of policy and value by phase of the game, for one symmetry and for the mean of all."""
     several = report["symmetries"] > 1
-    spans = [f"from {first}" if last > LONGEST else f"{first}-{last - 1}" for _, first, last in STAGES]
-    stages = [f"{stage}\n{span}" for (stage, _, _), span in zip(STAGES, spans, strict=True)]
-    table = new_table("", *(("symmetries",) if several else ()), "all", *stages)
+    table = new_table("", *(("symmetries",) if several else ()), "all", *PHASES)
     for name, (words, form) in METRICS.items():
         for prefix, count in (("plain/", 1), ("", report["symmetries"])):
             if prefix + name in report:
-                keys = [prefix + name, *(f"{prefix}{name}/{stage}" for stage, _, _ in STAGES)]
+                keys = [prefix + name, *(f"{prefix}{name}/{phase}" for phase in PHASES)]
                 shown = (str(count),) if several else ()
                 table.add_row(words, *shown, *(_shown(report, key, form) for key in keys))
+    return table
+
+
+def _by_rank(rows: list[dict[str, Any]]) -> Table:
+    """Table of metrics by rank of the mover."""
+    names = {name: words for name, words in METRICS.items() if any(name in row for row in rows)}
+    # A long heading takes two lines.
+    table = new_table("rank", "positions", *("\n".join(words.rsplit(" ", 1)) for words, _ in names.values()))
+    for row in rows:
+        cells = (_shown(row, name, form) for name, (_, form) in names.items())
+        table.add_row(row["rank"], f"{row['positions']:,}", *cells)
     return table
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
+from engine.evaluation.evaluation import Beside, Wanted, _by_rank, evaluate_network
 from engine.evaluation.rollout_values import rollout_values
 from engine.evaluation.values import by_move, calibration_error, errors_beside, histogram, reliability
 from engine.nets.architectures.registry import new_spec
@@ -17,7 +17,7 @@ from engine.nets.files.checkpoint import save_network
 from engine.nets.model import new_model
 from engine.nets.network import HEADS
 from engine.play.factory import shipped_tables
-from engine.records.games import write_games
+from engine.records.games import mover_ranks, write_games
 from engine.records.schema import join
 from engine.train.metrics import PositionMetrics
 from gtp.cli import main
@@ -35,7 +35,8 @@ def metrics_of(value, result, ply=None):
     """A sample of which only values and results matter."""
     nothing = np.full(len(value), np.nan)
     plies = np.zeros(len(value), np.int64) if ply is None else np.asarray(ply)
-    return PositionMetrics(plies, nothing, nothing, np.asarray(value, float), np.asarray(result, float))
+    values = np.asarray(value, float), np.asarray(result, float)
+    return PositionMetrics(plies, np.full(len(value), 9), nothing, nothing, *values)
 
 
 def test_reliability_agrees_with_plain_python():
@@ -188,6 +189,26 @@ def test_the_value_through_a_game_is_blacks_whoever_moves():
 
     report = evaluate_network(Sure("keima-1"), made_games(), Wanted(10, 1, 0, 1))
     assert report["game"]["value_black"] == [0.5, -0.5] * 15
+
+
+def test_metrics_by_rank_are_those_of_the_side_to_move(tmp_path):
+    """White, of 2 dan, always plays the first choice, Black, of 3 kyu, never; a mover without a rank is left out."""
+    games = made_games(count=4)
+    count = len(games.size)
+    games = games._replace(rank_black=np.full(count, -3, np.int8), rank_white=np.array([2, 2, 0, 2], np.int8))
+    rows, plies = np.divmod(np.arange(count * 10), 10)
+    is_white = plies % 2 == 1
+    nothing = np.full(len(plies), np.nan)
+    found = PositionMetrics(plies, games.size[rows], np.where(is_white, 0.0, 7.0), nothing, nothing, nothing)
+    table = _by_rank(found, mover_ranks(games, rows, plies))["by_rank"]
+    assert table == [
+        {"rank": "3k", "positions": 20, "top1": 0.0, "top5": 0.0},
+        {"rank": "2d", "positions": 15, "top1": 1.0, "top5": 1.0},
+    ]
+    assert _by_rank(found, np.zeros(len(plies), np.int64)) == {}
+    write_games(tmp_path / "ranked.npz.xz", games)
+    shown = keima("evaluate", "default", tmp_path / "ranked.npz.xz", "--positions", 40).stdout
+    assert "By rank of the mover" in shown and "3k" in shown and "2d" in shown
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from engine.insight.review.losses import (
     move_losses,
     noise_scale,
     performance_of,
-    phase_of,
     summary_of,
     unit_of,
 )
@@ -131,10 +130,6 @@ def test_a_pass_is_a_move_like_others():
 )
 def test_kinds_begin_at_their_thresholds(loss, kind):
     assert KINDS[kind_of(loss, -1.0, (0.2, 0.6, 1.2, 4.0, 10.0))] == kind
-
-
-def test_phases_end_where_katrains_do():
-    assert [phase_of(number, 19) for number in (1, 50, 51, 144, 145, 400)] == [0, 0, 1, 1, 2, 2]
 
 
 def test_accuracy_follows_from_the_mean_loss():

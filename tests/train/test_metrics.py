@@ -143,10 +143,11 @@ def test_a_policy_without_a_pass_is_found_on_the_same_positions():
     }
 
 
-def test_figures_are_means_over_what_is_known_in_all_and_by_stage():
+def test_metrics_are_means_over_known_positions_in_all_and_by_phase():
     nan = math.nan
     found = PositionMetrics(
-        ply=np.array([0, 59, 60, 200, 150]),
+        ply=np.array([0, 49, 11, 200, 32]),
+        size=np.array([9, 19, 9, 9, 9]),
         move_rank=np.array([0.0, 4.0, nan, 5.0, 1.0]),
         cross_entropy=np.array([1.0, 2.0, nan, 4.0, 5.0]),
         value=np.array([0.5, -0.5, 0.0, 1.0, 0.3]),
@@ -157,9 +158,9 @@ def test_figures_are_means_over_what_is_known_in_all_and_by_stage():
         "top1": 0.25, "top1/opening": 0.5, "top1/endgame": 0.0,
         "top5": 0.75, "top5/opening": 1.0, "top5/endgame": 0.5,
         "cross_entropy": 3.0, "cross_entropy/opening": 1.5, "cross_entropy/endgame": 4.5,
-        "value_mse": (0.25 + 2.25 + 1.0 + 0.49) / 4, "value_mse/opening": 1.25, "value_mse/middle": 1.0,
-        "value_mse/endgame": 0.49, "value_accuracy": 0.5, "value_accuracy/opening": 0.5, "value_accuracy/middle": 0.0,
-        "value_accuracy/endgame": 1.0,
+        "value_mse": (0.25 + 2.25 + 1.0 + 0.49) / 4, "value_mse/opening": 1.25, "value_mse/middle game": 1.0,
+        "value_mse/endgame": 0.49, "value_accuracy": 0.5, "value_accuracy/opening": 0.5,
+        "value_accuracy/middle game": 0.0, "value_accuracy/endgame": 1.0,
     })  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from engine.go.geometry import BLACK, WHITE, index_of
+from engine.go.phases import PHASES, phase_of
 from engine.insight.review.turns import MOST_CANDIDATES, Candidate, Turn
 
 KINDS = ("excellent", "great", "good", "inaccuracy", "mistake", "blunder")
@@ -43,9 +44,6 @@ STDEV_OF_SIZE = 1.6
 networks, which give 10 to 14 points on 7x7, 30 on 19x19"""
 LEAST_STDEV = {POINTS: 2.0, PERCENT: 10.0}
 """By unit: lower bound of the standard deviation of a result; searches differ a little even if it is certain"""
-PHASES = ("opening", "middle game", "endgame")
-PHASE_ENDS = (0.14, 0.40)
-"""Last move of the opening and of the middle game, as a share of the board's points. Source: KaTrain's report"""
 KEPT_BY_A_POINT = 0.75
 """Each point of mean loss multiplies the accuracy by this. Source: KaTrain's report"""
 DEVIATIONS = 1.96
@@ -266,11 +264,6 @@ def summary_of(moves: Sequence[Move], size: int, unit: str) -> Summary:
         whole[color], costly_of[color] = performance_of(own, unit, drift), most_costly(own)
         phases[color] = tuple(performance_of(part, unit, drift) for part in parts)
     return Summary(whole, phases, most_costly(moves), costly_of)
-
-
-def phase_of(number: int, size: int) -> int:
-    """The phase of the game at a move number, an index into ``PHASES``."""
-    return sum(number > end * size * size for end in PHASE_ENDS)
 
 
 def most_costly(moves: Sequence[Move]) -> list[Move]:

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from engine import __version__
 from engine.go.geometry import BLACK, PASS, WHITE, index_of, to_sgf
+from engine.go.phases import PHASES
 from engine.go.points import color_letter
 from engine.go.sgf_tree import SgfTree
 from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
 from engine.insight.review.annotate import annotate
-from engine.insight.review.losses import KINDS, PHASES, POINTS, Move, Performance
+from engine.insight.review.losses import KINDS, POINTS, Move, Performance
 from engine.insight.review.review import NOTHING, Review, lead_text, mean_loss, standing
 from engine.insight.review.turns import Turn
 from engine.pictures.boards import LAYERS, board, diagram
