@@ -63,6 +63,8 @@ class Preset:
     filters: int
     """filters per layer of the policy networks"""
     value_filters: int
+    min_rank: str
+    """lowest rank of either player of human games; empty = any"""
     games: int
     """number of games that the shipped network plays to train on, if no human games are given"""
     train: str
@@ -88,7 +90,7 @@ class Preset:
 OWN_SGD = "--optimizer sgd --momentum 0.9 --warmup 500 --schedule cosine --rate 0.01 --batch"
 PRESETS = {
     "tour": Preset(
-        size=7, komi=9.0, filters=24, value_filters=24, games=1_500, train=f"{OWN_SGD} 32",
+        size=7, komi=9.0, filters=24, value_filters=24, min_rank="", games=1_500, train=f"{OWN_SGD} 64",
         sl="--steps 1200 --validate-every 300",
         rl="--updates 60 --rate 1e-3 --games 64 --pool-every 20 --check-every 30 --check-games 100",
         decisive=600, positions=6_000, held_out=600, value="--steps 600 --validate-every 150", rolled_out=16,
@@ -98,7 +100,7 @@ PRESETS = {
     # 0.02, in training too. A rate of 1e-3 undoes the RL policy: after 60 updates the greedy player wins 25% of its
     # games against the start, at 3e-4 51%. The reward for entropy keeps it from falling by a half in these 60 updates.
     "evening": Preset(
-        size=9, komi=7.5, filters=32, value_filters=64, games=30_000, train=f"{OWN_SGD} 64",
+        size=9, komi=7.5, filters=32, value_filters=64, min_rank="", games=30_000, train=f"{OWN_SGD} 128",
         sl="--steps 60000 --validate-every 3000",
         rl="--updates 1500 --rate 7e-5 --entropy 0.01 --pool-every 100 --check-every 100 --check-games 400",
         decisive=4_000, positions=300_000, held_out=20_000, value="--steps 36000 --validate-every 2000",
@@ -108,7 +110,7 @@ PRESETS = {
     # the RL policy. Games have five times the moves of 9x9, and gradients grow with them: at 1e-3 weights became NaN
     # after 20 small mini-batches. 1e-5 is a guess from the evening's rate.
     "published": Preset(
-        size=19, komi=7.5, filters=192, value_filters=192, games=160_000,
+        size=19, komi=7.5, filters=192, value_filters=192, min_rank="6d", games=160_000,
         train="--optimizer sgd --momentum 0 --rate 0.01 --warmup 2000 --schedule halving --halve-every 5000000 "
         "--batch 256 --workers 4 --validate-every 10000",
         sl="--steps 21250000", rl="--updates 10000 --rate 1e-5 --games 128 --pool-every 500",
@@ -217,6 +219,8 @@ class Plan:
     """files or folders of human games to train on; empty = games that the shipped network plays"""
     device: str
     seed: int
+    mover_rank: str = ""
+    """lowest rank of the side to move in positions that the SL policy learns; empty = any"""
 
     def stages(self) -> tuple[Stage, ...]:
         """All stages in order."""
@@ -273,11 +277,13 @@ class Plan:
             yield self._play("default", played, preset.games, seed=0)
         sources = " ".join(shlex.quote(str(path.resolve())) for path in self.people) or played
         shares = f"--validation-share {min(0.1, max(0.01, 400 / preset.games)):g} --test-share 0"
-        build = f"data build {sources} --size {preset.size} {shares} --seed {self.seed} --out games/set"
+        rank = f" --min-rank {preset.min_rank}" if self.people and preset.min_rank else ""
+        build = f"data build {sources} --size {preset.size}{rank} {shares} --seed {self.seed} --out games/set"
         yield Command("games/set", build)
 
     def _supervised(self) -> Iterator[Command]:
         preset, learn = self.preset, f"--games games/set/train --validation {VALIDATION}"
+        learn += f" --mover-rank {self.mover_rank}" if self.people and self.mover_rank else ""
         shape = f"--size {preset.size} --filters {preset.filters} {preset.train} {preset.sl}"
         yield Command(
             SL, f"train policy {learn} {shape} --seed {self.seed} --device {self.device} --out sl", is_shared=True

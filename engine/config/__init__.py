@@ -235,7 +235,7 @@ class TrainOptions(Checked):
 
     heading = "Training"
     steps: int = option(20000, "number of gradient steps", low=1, high=10**9)
-    batch: int = option(64, "batch size on 19x19, in positions, of each process", low=1, high=65536)
+    batch: int = option(64, "batch size, in positions, of each process", low=1, high=65536)
     optimizer: str = option("adamw", "optimizer", choices=("adamw", "sgd", "muon"))
     momentum: float = option(0.9, "momentum of SGD", low=0.0, high=0.9999)
     rate: float = option(1e-3, "peak learning rate", low=0.0, high=10.0)

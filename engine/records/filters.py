@@ -21,11 +21,15 @@ class Filters(Checked):
     setups: bool = option(False, "keep games that begin from a set-up position")
     results: str = option(
         "decided", "results to keep: decided = with a winner, finished = by counting or resignation, not on time or by "
-        "forfeit",
-        choices=("any", "decided", "finished"),
+        "forfeit, counted = by counting alone",
+        choices=("any", "decided", "finished", "counted"),
     )  # fmt: skip
     min_moves: int = option(1, "smallest number of moves of a game", low=1, high=MAX_MOVES)
     max_moves: int = option(MAX_MOVES, "largest number of moves of a game", low=1, high=MAX_MOVES)
+    resigned_after: float = option(
+        0.0, "smallest number of moves of a resigned game, as a share of the board's points: 0.5 leaves out games that "
+        "were resigned in the middle game", low=0.0, high=2.0,
+    )  # fmt: skip
     min_rank: int = option(
         0, "lowest rank of either player: 3k, 6d, 1p; professionals rank above amateurs", read=read_rank, unit="RANK"
     )
@@ -69,8 +73,10 @@ class Filters(Checked):
         if not self.setups:
             yield "begins from another position", is_even | is_handicap
         yield f"handicap over {self.max_handicap}", games.handicap <= self.max_handicap
-        if self.results in ("decided", "finished"):
+        if self.results in ("decided", "finished", "counted"):
             yield "no winner", games.result != 0
+            if self.results == "counted":
+                yield "not won by counting", games.ending == COUNTED
             if self.results == "finished":
                 yield "won otherwise than by counting or resignation", np.isin(games.ending, (COUNTED, RESIGNED))
         elif self.results != "any":
@@ -79,6 +85,9 @@ class Filters(Checked):
             yield f"fewer than {self.min_moves} moves", length >= self.min_moves
         if self.max_moves < MAX_MOVES:
             yield f"more than {self.max_moves} moves", length <= self.max_moves
+        if self.resigned_after:
+            is_early = (games.ending == RESIGNED) & (length < self.resigned_after * games.size**2)
+            yield f"resigned before {self.resigned_after:g} of the board's points", ~is_early
         if self.min_rank:
             least = np.minimum(games.rank_black, games.rank_white)
             is_known = (games.rank_black != 0) & (games.rank_white != 0)

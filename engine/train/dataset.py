@@ -23,7 +23,7 @@ from engine.config import TrainOptions
 from engine.features.encoder import Encoder
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.records.final_owners import FinalOwners
-from engine.records.games import Games, select
+from engine.records.games import Games, mover_ranks, select
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
 from engine.records.schema import join
@@ -57,6 +57,8 @@ class Material(NamedTuple):
     boards: Mapping[int, float] | None = None
     """relative frequency of each board size, among the steps on games and separately among those on labels; None = in
     proportion to the games or labels"""
+    mover_rank: int = 0
+    """lowest rank of the side to move in positions of games, as in ``Games.rank_black``; 0 = any, and unknown ones"""
     draw_rules: Callable[[np.ndarray, int], np.ndarray] | None = None
     """draws rules and komi, int64[B, RULE_FIELDS], for batches with the teacher's targets, from random numbers
     (int64[B]) and the board size; None = the rules and komi of the games"""
@@ -76,8 +78,7 @@ class Mixture:
         """Make a source of batches.
 
         Args:
-            options: ``batch`` is the number of positions of a 19x19 batch (smaller boards get more, up to twice as
-                many), ``label_share`` the share of the steps on labels.
+            options: ``batch`` is the number of positions of a batch, ``label_share`` the share of the steps on labels.
             sizes: smallest and largest board of the network; other boards are ignored.
             ranks: the processes that train together; None = this one alone.
         Raises:
@@ -88,7 +89,8 @@ class Mixture:
         self.games, self.labels = list(material.games), list(material.labels)
         self.teacher, self.draw_rules = material.teacher, material.draw_rules
         self.owners: list[FinalOwners | None] = [*material.owners] or [None] * len(self.games)
-        of_games = [np.where(np.diff(shard.offsets) > 0, shard.size, 0) for shard in self.games]
+        self._plies_of = [plies_of(shard, material.mover_rank) for shard in self.games]
+        of_games = [np.where(some.total > 0, one.size, 0) for one, some in zip(self.games, self._plies_of, strict=True)]
         self._game_sizes = _BySize(of_games, sizes, material.boards, reached_weights(self.games, options.reached_share))
         of_labels = [shard.games.size[shard.game] for shard in self.labels]
         weights = None
@@ -112,7 +114,7 @@ class Mixture:
         rng = np.random.default_rng([self.options.seed, step])
         from_labels = rng.random() < self.label_share
         size, shard, rows = (self._label_sizes if from_labels else self._game_sizes).draw(
-            rng, lambda size: self.ranks.count * max(1, int(self.options.batch * min(2.0, 361 / size**2)))
+            rng, self.ranks.count * self.options.batch
         )
         symmetries, part = rng.integers(0, 8, len(rows)), slice(self.ranks.rank, None, self.ranks.count)
         if from_labels:
@@ -166,8 +168,8 @@ class Mixture:
                 )
 
     def _plies(self, games: Games, rows: np.ndarray, shard: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the ply (int64[B]) of one position of each game: among all positions, among ``positions_per_game`` fixed
-        ones, or the only position for training.
+        """Draw the ply (int64[B]) of one position of each game: among its :class:`Plies`, or among
+        ``positions_per_game`` fixed ones of these.
         """
         shares, few = rng.random(len(rows)), self.options.positions_per_game
         if few > 0:
@@ -175,8 +177,8 @@ class Mixture:
             which = (shares * few).astype(np.int64)
             begin = shard * 7919 + self.options.seed % 1_000_003
             shares = np.modf((rows * few + which + 1 + begin) * 0.6180339887498949)[0]
-        plies = (shares * (games.offsets[rows + 1] - games.offsets[rows])).astype(np.int64)
-        return np.where(games.position[rows] >= 0, games.position[rows], plies)
+        some = self._plies_of[shard]
+        return some.first[rows] + some.step[rows] * (shares * some.total[rows]).astype(np.int64)
 
     @property
     def shows_games(self) -> bool:
@@ -192,7 +194,7 @@ class Mixture:
         """
         rng, drawn = np.random.default_rng(SEEN_SEED), []
         for _ in range(SEEN_DRAWS):
-            _, shard, rows = self._played_sizes.draw(rng, lambda size: -(-count // SEEN_DRAWS))
+            _, shard, rows = self._played_sizes.draw(rng, -(-count // SEEN_DRAWS))
             drawn.append([np.full(len(rows), shard), rows, self._plies(self.games[shard], rows, shard, rng)])
         shards, rows, plies = np.unique(np.concatenate(drawn, axis=1), axis=1)
         known, game = np.unique([shards, rows], axis=1, return_inverse=True)
@@ -272,6 +274,34 @@ def prepared_ahead(batch_at: Callable[[int], T], first_step: int, workers: int) 
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+class Plies(NamedTuple):
+    """The positions of G games to train on: of game g the plies first[g] + k * step[g], k = 0 to total[g] - 1."""
+
+    first: np.ndarray
+    """int64[G]"""
+    step: np.ndarray
+    """int64[G]: 2 where one side's positions are left out, else 1"""
+    total: np.ndarray
+    """int64[G]; 0 = no position"""
+
+
+def plies_of(games: Games, mover_rank: int) -> Plies:
+    """The positions of games to train on: all, or a game's only position for training.
+
+    Args:
+        mover_rank: lowest rank of the side to move, as in ``Games.rank_black``; 0 = any.
+    """
+    is_only, length = games.position >= 0, np.diff(games.offsets)
+    first = np.where(is_only, games.position, 0).astype(np.int64)
+    step, count = np.ones(len(length), np.int64), np.where(is_only, 1, length)
+    if mover_rank:
+        ranks = np.stack([mover_ranks(games, np.arange(len(length)), first + k) for k in (0, 1)])
+        wanted = (ranks != 0) & (ranks >= mover_rank)
+        count = np.where(wanted.all(axis=0), count, (count + wanted[0]) // 2 * wanted.any(axis=0))
+        first, step = np.where(wanted[0], first, first + 1), np.where(wanted.all(axis=0), 1, 2)
+    return Plies(first, step, count)
+
+
 class _BySize:
     """Draws items (games or labels) from several shards; all items of a draw have one board size and one shard."""
 
@@ -308,13 +338,13 @@ class _BySize:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def draw(self, rng: np.random.Generator, count: Callable[[int], int]) -> tuple[int, int, np.ndarray]:
-        """Draw a board size, a shard's index, and ``count(size)`` items of the shard (int64), with repetition."""
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[int, int, np.ndarray]:
+        """Draw a board size, a shard's index, and ``count`` items of the shard (int64), with repetition."""
         size, shard = self._groups[int(rng.choice(len(self._groups), p=self._probabilities))]
         rows, mass = self._rows[shard][size], self._masses.get((size, shard))
         if mass is None:
-            return size, shard, rng.choice(rows, count(size))
-        drawn = np.searchsorted(mass, rng.random(count(size)) * mass[-1], "right")
+            return size, shard, rng.choice(rows, count)
+        drawn = np.searchsorted(mass, rng.random(count) * mass[-1], "right")
         return size, shard, rows[np.minimum(drawn, len(rows) - 1)]
 
 

@@ -5,6 +5,7 @@
 
 import shlex
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,9 +16,10 @@ from engine.alphago.report import PAGE, REPORT, write_report
 from engine.alphago.run import Run
 from engine.alphago.stages import PRESETS, Plan, Stage, chosen
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.records.sgf_values import rank_text, read_rank
 from engine.system.files import alone_in
 from gtp.cli import KeimaCommand
-from gtp.cli.arguments import DEVICE, PATHS, OneOf, Whole
+from gtp.cli.arguments import DEVICE, PATHS, OneOf, Whole, parsed
 from gtp.cli.terminal import INTERRUPTED, progress_bar, say
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
@@ -31,6 +33,10 @@ PROCESSES_HELP = "processes that share games and training (torchrun), one a GPU 
 @click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the preset's", help="board size")
 @click.option("--preset", type=OneOf(tuple(PRESETS)), show_default="by --size", help=PRESET_HELP)
 @click.option("--games", type=PATHS, multiple=True, show_default="the shipped network's", help=GAMES_HELP)
+@click.option("--min-rank", callback=parsed(read_rank), metavar="RANK", show_default="6d with published, else any",
+              help="lowest rank of either player of --games: 3k, 6d, 1p")  # fmt: skip
+@click.option("--mover-rank", callback=parsed(read_rank), metavar="RANK", show_default="any",
+              help="lowest rank of the side to move in positions of --games that the SL policy learns")  # fmt: skip
 @click.option("--skip", type=OneOf(STAGES), multiple=True, help="stage to skip; repeatable")
 @click.option("--only", type=OneOf(STAGES), multiple=True, help="stage to run without the others; repeatable")
 @click.option("--processes", default=1, type=Whole(1), help=PROCESSES_HELP)
@@ -39,8 +45,9 @@ PROCESSES_HELP = "processes that share games and training (torchrun), one a GPU 
 @click.option("--dry-run", is_flag=True, help="print the commands of all stages and exit")
 @click.pass_context
 def alphago(
-    ctx: click.Context, out: Path, size: int | None, preset: str | None, games: tuple[Path, ...], skip: tuple[str, ...],
-    only: tuple[str, ...], processes: int, device: str, seed: int, dry_run: bool,
+    ctx: click.Context, out: Path, size: int | None, preset: str | None, games: tuple[Path, ...], min_rank: int | None,
+    mover_rank: int | None, skip: tuple[str, ...], only: tuple[str, ...], processes: int, device: str, seed: int,
+    dry_run: bool,
 ) -> None:  # fmt: skip
     """Build AlphaGo of 2016 whole, and measure what its parts are worth.
 
@@ -52,7 +59,12 @@ def alphago(
         keima alphago --preset tour --out runs/tour
     """
     console = Console(stderr=True)
-    plan = Plan(out, chosen(preset, size), games, device, seed)
+    if (min_rank or mover_rank) and not games:
+        raise ValueError("--min-rank and --mover-rank need --games: they filter human games")
+    made = chosen(preset, size)
+    if min_rank:
+        made = replace(made, min_rank=rank_text(min_rank))
+    plan = Plan(out, made, games, device, seed, rank_text(mover_rank) if mover_rank else "")
     stages = [stage for stage in plan.stages() if stage.name not in skip and stage.name in (only or STAGES)]
     # A command that cannot be shared among processes is refused now, not hours later.
     for one in (one for stage in stages for one in stage.commands):

@@ -31,6 +31,7 @@ from engine.nets.on_device import load_network
 from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
+from engine.records.sgf_values import rank_text, read_rank
 from engine.selfplay.game_distribution import GameDistribution, Komi, Shares, read_komi, read_size
 from engine.selfplay.reinforce import Reinforce, ReinforceOptions
 from engine.system import jit
@@ -43,7 +44,7 @@ from engine.train.ranks import Ranks, join_ranks, own_cores
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli import KeimaCommand, KeimaGroup
-from gtp.cli.arguments import DEVICE, PATHS, THREADS, OneOf, Whole
+from gtp.cli.arguments import DEVICE, PATHS, THREADS, OneOf, Whole, parsed
 from gtp.cli.bulk import OUT, distribution_options, share
 from gtp.cli.options import GroupedCommand, options_from, options_of, with_options
 from gtp.cli.patterns import KINDS, train_command
@@ -128,6 +129,8 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
 
     @click.command(name, cls=GroupedCommand, help=kind.help)
     @click.option("--games", type=PATHS, multiple=True, help="shard of games (.npz.xz) or folder of them")
+    @click.option("--mover-rank", callback=parsed(read_rank), metavar="RANK", show_default="any",
+                  help="lowest rank of the side to move in positions of games to learn from: 3k, 6d, 1p")  # fmt: skip
     @label_option("--labels", type=PATHS, multiple=True, help="shard of labels (.npz.xz) or folder of them")
     @click.option("--validation", type=PATHS, required=True, help="shard of held-out games to measure on")
     @label_option("--label-validation", type=PATHS, help="shard of held-out labels to measure on")
@@ -160,6 +163,7 @@ class TrainingRun:
     shape: dict[str, int]
     """shape of a new network; missing sizes have the architecture's defaults"""
     games: tuple[Path, ...]
+    mover_rank: int | None
     labels: tuple[Path, ...]
     validation: Path
     label_validation: Path | None
@@ -207,7 +211,7 @@ class TrainingRun:
             gives_owners = teacher is not None and _gives_owners(teacher, self.options, games)
             owners = _final_owners(games, console) if "ownership" in spec.heads and not gives_owners else ()
             draw = (lambda n, size: distribution.draw(self.options.seed, n, size)[0]) if distribution else None
-            material = Material(games, labels, owners, teacher, dict(self.boards) or None, draw)
+            material = Material(games, labels, owners, teacher, dict(self.boards) or None, self.mover_rank or 0, draw)
             data = Mixture(ENCODERS[spec.encoder], material, self.options, spec.sizes, ranks)
             validate = _validation(spec, self.validation, self.label_validation, data, device)
             measure = Measure(validate, LABEL_GOAL if self.label_validation else self.kind.goal)
@@ -224,6 +228,8 @@ class TrainingRun:
             "validation": self.validation.name, "boards": {str(size): share for size, share in self.boards},
             "label_validation": self.label_validation.name if self.label_validation else None,
         }  # fmt: skip
+        if self.mover_rank:
+            record["mover_rank"] = rank_text(self.mover_rank)
         if distribution:
             record["shown"] = distribution.record()
         if self.start:

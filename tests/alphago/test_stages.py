@@ -48,6 +48,7 @@ TINY = Preset(
     komi=4.5,
     filters=4,
     value_filters=4,
+    min_rank="",
     games=60,
     train="--optimizer sgd --rate 0.02 --batch 2 --save-every 10 --threads 1",
     sl="--steps 20 --validate-every 10",
@@ -107,6 +108,20 @@ def commands_of(plan):
 def after(command, word):
     """What follows a word of a command."""
     return command.words[command.words.index(word) + 1]
+
+
+def test_human_games_are_filtered_by_rank(tmp_path):
+    """The paper's games are those of 6 to 9 dan; games that a network plays have no ranks."""
+    published, drawn = (commands_of(plan_of(tmp_path, of, PRESETS["published"])) for of in ((tmp_path,), ()))
+    assert after(published["games/set"], "--min-rank") == "6d"
+    assert "--min-rank" not in drawn["games/set"].words + commands_of(plan_of(tmp_path))["games/set"].words
+    words = ["alphago", "--preset", "tour", "--games", str(tmp_path), "--min-rank", "1d", "--mover-rank", "3d"]
+    shown = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "run"), "--dry-run"]).output
+    assert "--size 7 --min-rank 1d --validation-share" in shown and shown.count("--mover-rank 3d") == 1
+    found = CliRunner().invoke(main, ["alphago", "--min-rank", "1d", "--out", str(tmp_path / "run"), "--dry-run"])
+    assert found.exit_code == 1 and found.output == (
+        "Error: --min-rank and --mover-rank need --games: they filter human games\n"
+    )
 
 
 def test_rollouts_learn_sharper_from_drawn_moves_than_from_those_of_people(tmp_path):
@@ -229,7 +244,7 @@ def test_processes_share_the_positions_of_a_step(tmp_path):
     assert supervised.arguments(1) == keima(*supervised.words)
     assert alone.arguments(4) == keima(*alone.words)
     found = CliRunner().invoke(main, ["alphago", "--preset", "tour", "--processes", "3", "--out", str(tmp_path / "a")])
-    assert found.exit_code == 1 and "--processes 3: cannot divide batches of 32" in found.output
+    assert found.exit_code == 1 and "--processes 3: cannot divide batches of 64" in found.output
     assert not (tmp_path / "a").exists()
 
 

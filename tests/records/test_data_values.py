@@ -170,6 +170,9 @@ GAMES = {
         ({"setups": False}, "setup"),
         ({"results": "decided"}, "drawn bare"),
         ({"results": "finished"}, "setup short drawn bare"),
+        ({"results": "counted"}, "plain small setup short drawn bare"),
+        ({"resigned_after": 0.05}, "plain"),
+        ({"resigned_after": 0.03}, ""),
         ({"min_moves": 2}, "short"),
         ({"max_moves": 2}, "plain small two setup drawn bare"),
         ({"min_rank": 6}, "drawn bare"),
@@ -201,6 +204,6 @@ def test_a_game_removed_by_one_filter_is_not_counted_by_the_next():
      {"komi": (7.5, 5.5)}, {"komi": (math.nan, 1.0)}],
 )  # fmt: skip
 def test_limits_that_no_game_can_meet_are_refused(options):
-    with pytest.raises(ValueError, match=r"no game has|no date is|no komi is|expected any, decided or finished"):
+    with pytest.raises(ValueError, match=r"no game has|no date is|no komi is|any, decided, finished or counted"):
         Filters(**options)
     assert Filters(date_from=20160101, date_to=20160000)

@@ -135,6 +135,25 @@ def test_a_batch_of_one_has_one_position_of_a_larger_board_too():
         assert len(data.batch_at(0).planes) == 1
 
 
+@pytest.mark.parametrize("size", [7, 9, 13])
+def test_a_batch_has_the_same_number_of_positions_on_every_board(size):
+    data = Mixture(KEIMA, Material([made_games(size=size)]), TrainOptions(batch=20))
+    assert len(data.batch_at(0).planes) == 20
+
+
+def test_positions_of_weaker_or_unknown_movers_are_left_out():
+    ranks = {"rank_black": np.array([6, 6, 5, 0, -1]), "rank_white": np.array([6, 5, 7, 21, 0])}
+    games = made_games(count=5, length=7)._replace(first=np.array([1, 1, 1, 2, 1], np.uint8), **ranks)
+    source, rng = mixture([games], mover_rank=6), np.random.default_rng(0)
+    drawn = [set(source._plies(games, np.full(300, game), 0, rng)) for game in range(4)]
+    assert drawn == [{*range(7)}, {0, 2, 4, 6}, {1, 3, 5}, {0, 2, 4, 6}]
+    assert set(source._game_sizes.draw(rng, 500)[2]) == {0, 1, 2, 3}
+    only = games._replace(position=np.array([3, 3, 3, 3, 3], np.int16))
+    source = mixture([only], mover_rank=6)
+    assert set(source._game_sizes.draw(rng, 500)[2]) == {0, 2}, "positions of a mover of that rank"
+    assert set(source._plies(only, np.array([0, 2]), 0, rng)) == {3}
+
+
 def test_few_positions_a_game_are_always_the_same_ones():
     games = made_games(count=5)
     source = mixture([games], positions_per_game=2, batch=64)
