@@ -31,7 +31,7 @@ DEFAULT = "default"
 """Name of the default network"""
 NO_NETWORK = "none"
 """Value of ``--weights`` that means: play without a network"""
-PATTERNS = {"rollout": FOLDER / "rollout.npz", "tree": FOLDER / "tree.npz"}
+PATTERNS = {path.stem: path for path in sorted(FOLDER.glob("*.npz"))}
 """Name -> file of the shipped pattern policies (:mod:`engine.rollout.model`), which ``patterns.md`` describes"""
 SHIPPED_PATTERNS = "shipped"
 """Value of ``--patterns`` that means the two shipped pattern policies"""
@@ -150,14 +150,17 @@ def anchored(text: str, folder: Path) -> str:
 
 
 def find_patterns(name_or_path: str) -> Path:
-    """Find the file of a pattern policy: ``rollout`` or ``tree`` for the shipped policies, or a path.
+    """Find the file of a pattern policy by the name of a shipped one, with or without ``.npz``, or by path.
 
     Raises:
         ValueError: no such file; one line.
     """
     path = PATTERNS.get(name_or_path) or Path(name_or_path).expanduser()
     if not path.is_file():
-        raise ValueError(f"unknown pattern policy {name_or_path!r}: no such file, expected rollout, tree or a file")
+        path = PATTERNS.get(name_or_path.removesuffix(".npz"), path)
+    if not path.is_file():
+        known = ", ".join(PATTERNS)
+        raise ValueError(f"unknown pattern policy {name_or_path!r}: no such file, and the shipped ones are: {known}")
     return path
 
 

@@ -70,7 +70,10 @@ class AlphaGoOptions(Checked):
 
     heading = "AlphaGo's search of 2016, with rollouts"
     rollout_weight: float = option(0.0, "lambda: weight of rollouts in a leaf's value", low=0.0, high=1.0)
-    patterns: str = option("shipped", "pattern policies: the shipped ones, or files as ROLLOUT+TREE", unit="PATH+PATH")
+    patterns: str = option(
+        "shipped", "pattern policies: shipped, or two names or files as ROLLOUT+TREE: alphago-9-rollout+alphago-9-tree",
+        unit="ROLLOUT+TREE",
+    )  # fmt: skip
     uniform_rollouts: bool = option(
         False, "uniform rollout policy instead of patterns, and without a network uniform priors"
     )

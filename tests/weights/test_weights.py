@@ -187,3 +187,11 @@ def test_a_shipped_player_has_all_that_it_names(name):
     assert {*settings["weights"].split("+")} <= {*SHIPPED} and weights.find_network(name)
     assert all(path.parent == FOLDER for path in weights.find_pattern_pair(settings["patterns"]))
     assert (FOLDER / f"{name}.md").read_text(encoding="utf-8").startswith("#")
+
+
+@pytest.mark.parametrize("text", ["alphago-9-rollout+alphago-9-tree", "alphago-9-rollout.npz+alphago-9-tree.npz"])
+def test_shipped_pattern_policies_are_found_by_name(text):
+    names = [path.name for path in weights.find_pattern_pair(text)]
+    assert names == ["alphago-9-rollout.npz", "alphago-9-tree.npz"]
+    with pytest.raises(ValueError, match="unknown pattern policy 'x': no such file, and the shipped ones are: .*tree"):
+        weights.find_pattern_pair("x+tree")
