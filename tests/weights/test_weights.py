@@ -193,5 +193,5 @@ def test_a_shipped_player_has_all_that_it_names(name):
 def test_shipped_pattern_policies_are_found_by_name(text):
     names = [path.name for path in weights.find_pattern_pair(text)]
     assert names == ["alphago-9-rollout.npz", "alphago-9-tree.npz"]
-    with pytest.raises(ValueError, match="unknown pattern policy 'x': no such file, and the shipped ones are: .*tree"):
+    with pytest.raises(ValueError, match=r"unknown pattern policy 'x': no such file, and the shipped ones are: .*tree"):
         weights.find_pattern_pair("x+tree")
