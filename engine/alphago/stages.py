@@ -111,10 +111,19 @@ PRESETS = {
     # after 20 small mini-batches. 1e-5 is a guess from the evening's rate.
     "published": Preset(
         size=19, komi=7.5, filters=192, value_filters=192, min_rank="6d", games=160_000,
-        train="--optimizer sgd --momentum 0 --rate 0.01 --warmup 2000 --schedule halving --halve-every 5000000 "
+        train="--optimizer sgd --momentum 0 --rate 0.01 --warmup 2000 --schedule step --drop-every 5000000 "
         "--batch 256 --workers 4 --validate-every 10000",
         sl="--steps 21250000", rl="--updates 10000 --rate 1e-5 --games 128 --pool-every 500",
         decisive=4_000, positions=30_000_000, held_out=100_000, value="--steps 6250000", rolled_out=2_000,
+        seconds=5.0, pair_games=100,
+    ),
+    # Steps, rates and batches of the paper's Methods; the paper has 50 GPUs learn asynchronously.
+    "paper": Preset(
+        size=19, komi=7.5, filters=192, value_filters=192, min_rank="6d", games=160_000,
+        train="--optimizer sgd --momentum 0 --rate 0.003 --warmup 0 --schedule step --drop-every 80000000 "
+        "--batch 16 --workers 4 --validate-every 100000",
+        sl="--steps 340000000", rl="--updates 10000 --rate 1e-5 --games 128 --pool-every 500",
+        decisive=4_000, positions=30_000_000, held_out=100_000, value="--steps 50000000 --batch 32", rolled_out=2_000,
         seconds=5.0, pair_games=100,
     ),
 }  # fmt: skip

@@ -17,6 +17,7 @@ REMOVED = {
     ),
     **dict.fromkeys(("gumbel", "gumbel_noise"), "searches use PUCT; Gumbel search is an option of keima zero"),
     "mercy": "rollouts are played to the end",
+    "halve_every": "use --schedule step with drop-every",
     "ramp": "use visits-per-leaf",
     "reply_chance": "use reply-probability",
 }
@@ -245,13 +246,20 @@ class TrainOptions(Checked):
     warmup: int = option(300, "warmup: steps until the learning rate reaches its peak", low=0, high=10**6)
     schedule: str = option(
         "linear",
-        "learning rate schedule: linear decay at the end, cosine decay, halving at intervals, or constant",
-        choices=("linear", "cosine", "halving", "constant"),
+        "learning rate schedule: linear decay at the end, cosine decay, step decay, or constant",
+        choices=("linear", "cosine", "step", "constant"),
     )
     decay_share: float = option(0.3, "linear schedule: share of the run at its end with decay", low=0.0, high=1.0)
-    halve_every: int = option(
-        100000, "halving schedule: steps between halvings of the learning rate", low=1, high=10**9
+    drop_factor: float = option(
+        0.5, "step schedule: factor of the learning rate at each drop; AlphaGo 0.5, AlphaGo Zero 0.1", low=0.0, high=1.0
     )
+    drop_every: int = option(
+        100000, "step schedule: steps between drops of the learning rate; AlphaGo 80000000", low=1, high=10**9
+    )
+    drop_at: tuple[int, ...] = option(
+        (), "step schedule: step of a drop, in place of --drop-every; repeatable; AlphaGo Zero 400000 and 600000",
+        low=1, high=10**9,
+    )  # fmt: skip
     # With SGD an L2 penalty added to the clipped gradient, so it must be small compared with ``clip``.
     weight_decay: float = option(
         -1.0, "weight decay; with SGD an L2 penalty", low=-1.0, high=10.0, adamw=0.02, muon=0.02, sgd=1e-4

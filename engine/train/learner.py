@@ -30,8 +30,9 @@ def learning_rate(step: int, options: TrainOptions) -> float:
         return rate * min(1.0, left / options.decay_share) if options.decay_share > 0.0 else rate
     if options.schedule == "cosine":
         return rate * 0.5 * (1.0 - math.cos(math.pi * left))
-    if options.schedule == "halving":
-        return rate * 0.5 ** (step // options.halve_every)
+    if options.schedule == "step":
+        drops = sum(step >= at for at in options.drop_at) if options.drop_at else step // options.drop_every
+        return rate * options.drop_factor**drops
     if options.schedule == "constant":
         return rate
     raise no_branch("schedule", options.schedule)

@@ -45,7 +45,7 @@ DATA = {
     "validation": "held-out games", "label_validation": "held-out labels",
 }  # fmt: skip
 """Entries about the training data in the record of a network file, and their names in messages"""
-STEADY = ("constant", "halving")
+STEADY = ("constant", "step")
 """Learning rate schedules that do not depend on the number of steps of the run"""
 
 
@@ -90,16 +90,17 @@ def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
         ValueError: the optimizer or the loss changed, with which a run cannot resume; one line.
     """
     changed = []
-    for name in now:
+    for name, value in now.items():
         is_free = name in FREE or (name == "steps" and now.get("schedule") in STEADY)
-        if is_free or name not in begun or now[name] == begun[name]:
+        # A file holds tuples as lists.
+        if is_free or name not in begun or begun[name] in (value, [*value] if isinstance(value, tuple) else value):
             continue
         if name in ("optimizer", "value_loss") or (name.endswith("_weight") and name != "decided_weight"):
             raise ValueError(
-                f"the run was begun with --{key_of(name)} {begun[name]}, not {now[name]}; "
+                f"the run was begun with --{key_of(name)} {begun[name]}, not {value}; "
                 "another loss or optimizer needs a new run, which may --start from this run's network"
             )
-        changed.append(f"--{key_of(name)} {now[name]} (was {begun[name]})")
+        changed.append(f"--{key_of(name)} {value} (was {begun[name]})")
     return changed
 
 

@@ -23,7 +23,10 @@ from gtp.cli.arguments import DEVICE, PATHS, OneOf, Whole, parsed
 from gtp.cli.terminal import INTERRUPTED, progress_bar, say
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
-PRESET_HELP = "preset: tour = 7x7, minutes; evening = 9x9; published = 19x19, the paper's sizes"
+PRESET_HELP = (
+    "preset: tour = 7x7, minutes; evening = 9x9; published = 19x19, the paper's sizes in batches of 256; paper = the "
+    "same in the paper's batches of 16 and 32"
+)
 GAMES_HELP = "human games to learn from: files, archives or folders"
 PROCESSES_HELP = "processes that share games and training (torchrun), one a GPU or core"
 
@@ -33,7 +36,7 @@ PROCESSES_HELP = "processes that share games and training (torchrun), one a GPU 
 @click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the preset's", help="board size")
 @click.option("--preset", type=OneOf(tuple(PRESETS)), show_default="by --size", help=PRESET_HELP)
 @click.option("--games", type=PATHS, multiple=True, show_default="the shipped network's", help=GAMES_HELP)
-@click.option("--min-rank", callback=parsed(read_rank), metavar="RANK", show_default="6d with published, else any",
+@click.option("--min-rank", callback=parsed(read_rank), metavar="RANK", show_default="6d on 19x19, else any",
               help="lowest rank of either player of --games: 3k, 6d, 1p")  # fmt: skip
 @click.option("--mover-rank", callback=parsed(read_rank), metavar="RANK", show_default="any",
               help="lowest rank of the side to move in positions of --games that the SL policy learns")  # fmt: skip

@@ -6,6 +6,7 @@ import lzma
 import math
 import shutil
 import sys
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from engine.train.curves import Curves, read_curves
 from engine.train.dataset import Material, Mixture
 from engine.train.learner import learning_rate
 from engine.train.state import read_state
-from engine.train.trainer import Goal, Measure, Observer, Trainer
+from engine.train.trainer import Goal, Measure, Observer, Trainer, changed_options
 from gtp.cli.train import KINDS_OF_NETWORK, _network_command, train
 from tests.train.made import made_games
 from tests.train.trainers import CPU, GOAL, new_trainer, weights, write_torch
@@ -292,14 +293,25 @@ def test_a_state_from_before_a_part_of_the_shape_was_added_is_gone_on_from(tmp_p
     [
         ("linear", {0: 0.01, 300: 1.0, 750: 0.5, 1000: 0.0}),
         ("cosine", {0: 0.01, 250: 0.853553, 500: 0.5, 1000: 0.0}),
-        ("halving", {0: 0.01, 399: 1.0, 400: 0.5, 850: 0.25}),
+        ("step", {0: 0.01, 399: 1.0, 400: 0.5, 850: 0.25}),
         ("constant", {0: 0.01, 99: 1.0, 999: 1.0}),
     ],
 )
 def test_the_rate_follows_its_schedule(schedule, rates):
-    options = TrainOptions(steps=1000, rate=1.0, warmup=100, decay_share=0.5, schedule=schedule, halve_every=400)
+    options = TrainOptions(steps=1000, rate=1.0, warmup=100, decay_share=0.5, schedule=schedule, drop_every=400)
     for step, rate in rates.items():
         assert learning_rate(step, options) == pytest.approx(rate, abs=1e-5)
+
+
+def test_a_rate_drops_at_given_steps_and_a_resumed_run_knows_them():
+    """AlphaGo Zero's schedule; a file holds the steps as a list."""
+    options = TrainOptions(rate=0.01, warmup=0, schedule="step", drop_factor=0.1, drop_at=(400, 600))
+    rates = [learning_rate(step, options) for step in (0, 399, 400, 599, 600, 9000)]
+    assert rates == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4, 1e-4])
+    saved = json.loads(json.dumps(asdict(options)))
+    assert changed_options(saved, asdict(options)) == []
+    moved = asdict(replace(options, drop_at=(500,)))
+    assert changed_options(saved, moved) == ["--drop-at (500,) (was [400, 600])"]
 
 
 def test_broken_shard_is_one_clear_error(tmp_path):
