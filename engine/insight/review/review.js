@@ -228,6 +228,7 @@
 
   function drawLines() {
     const turn = analysis(), list = $("lines");
+    $("h-lines").hidden = !turn?.m.length;
     const held = Array.from(list.children).findIndex((item) => item.contains(document.activeElement));
     list.innerHTML = (turn ? turn.m.slice(0, D.lines) : []).map(([line, visits, rate, s, prior], n) =>
       `<li><button type="button" data-line="${n}" aria-pressed="${n === pinned}" title="Policy ${prior.toFixed(1)}%">` +

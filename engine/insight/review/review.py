@@ -110,8 +110,8 @@ class Review:
     def compared(self, move: Move) -> str:
         """What a blamed move and the first choice lead to: ``after C6 B+16.4, after C7 B+20.6``."""
         best, after = self.turns[move.number - 1].moves[0], self.turns[move.number]
-        values = [(self.vertex(best.point), best), (self.vertex(move.point), after)]
-        return ", ".join(f"after {vertex} {lead_text(of.lead_black) or standing(of)}" for vertex, of in values)
+        values: list[tuple[int, Turn | Candidate]] = [(best.point, best), (move.point, after)]
+        return ", ".join(f"after {self.vertex(at)} {lead_text(of.lead_black) or standing(of)}" for at, of in values)
 
     def decided(self, color: int) -> tuple[str, int | None]:
         """Where the game was decided for a player, as text, and the number of the move that the text ends with.
