@@ -5,7 +5,7 @@
   const headings = Array.from(table.querySelectorAll("thead th"));
   const valueOf = (row, n) => {
     const { dataset, textContent } = row.cells[n];
-    return dataset.value === undefined ? textContent.trim().toLowerCase() : Number(dataset.value);
+    return dataset.value === undefined ? textContent.trim().replace(/^–$/, "").toLowerCase() : Number(dataset.value);
   };
   for (const heading of headings) {
     const button = document.createElement("button");

@@ -201,7 +201,8 @@
     if (at === 0) return "The first choice.";
     if (at < 0) return `Not among the ${turn.m.length} moves that the review looked at.`;
     const lost = lossOf(turn, at), values = `after ${vertex(best[0][0])} ${led(best[2], best[3])}, after ${vertex(i)}`;
-    return `${capital(D.kinds[kindFor(lost)])}, loses ${unit(lost)}: ${values} ${led(turn.m[at][2], turn.m[at][3])}.`;
+    const loses = lost < 0.05 ? "as good as the first choice" : `loses ${unit(lost)}`;
+    return `${capital(D.kinds[kindFor(lost)])}, ${loses}: ${values} ${led(turn.m[at][2], turn.m[at][3])}.`;
   }
   function verdictOfTried() {
     const m = tried[depth - 1], line = tried.slice(0, depth).map((one) => vertex(one.i)).join(" ");
