@@ -321,7 +321,7 @@ def test_a_server_analyses_the_moves_that_are_tried(browser):
     refused = {"error": "the engine is <busy>"}
 
     def answer(asked):
-        return (200, FOUND) if len(asked) == 1 else (503, refused)
+        return (503, refused) if len(asked) == 2 else (200, FOUND)
 
     with serving(served(page_of(review), "/api/analyse"), answer) as (address, asked):
         page = Page(browser, f"{address}#m8")
@@ -343,6 +343,9 @@ def test_a_server_analyses_the_moves_that_are_tried(browser):
         page.press(webdriver.Keys.ARROW_LEFT)
         wait_for(page, "Analysed with 120 visits.")
         assert len(asked) == 2, "an answer is kept"
+        page.press(webdriver.Keys.ARROW_RIGHT)
+        wait_for(page, "Black A1 B1. Analysed with 120 visits.")
+        assert len(asked) == 3, "after an error it asks again"
         assert [line for line in page.errors() if "503" not in line and "favicon" not in line] == []
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from markupsafe import Markup
-
 from engine.go.geometry import BLACK, WHITE
 from engine.insight.review.review import NOTHING, Review
 from engine.pictures.boards import thumbnail
@@ -45,8 +43,8 @@ class IndexEntry(NamedTuple):
     """text of the move of the largest consequence"""
     consequence: float
     """its consequence; 0 if no move lost more than the noise"""
-    picture: Markup
-    """the final position"""
+    picture: str
+    """SVG of the final position"""
 
 
 def entry_of(review: Review) -> IndexEntry:
@@ -84,7 +82,7 @@ def write_index(path: Path, entries: Sequence[IndexEntry]) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def accuracy_chart(entries: Sequence[IndexEntry]) -> Markup:
+def accuracy_chart(entries: Sequence[IndexEntry]) -> str:
     """Both accuracies over the games in order of their dates; empty for fewer than ``FEWEST_GAMES`` games.
 
     If one player plays at least half of the games, the curves are this player's and that of the opponents, over this
@@ -95,7 +93,7 @@ def accuracy_chart(entries: Sequence[IndexEntry]) -> Markup:
     if player:
         known = [entry for entry in known if player in entry.names]
     if len(known) < FEWEST_GAMES:
-        return Markup()
+        return ""
     firsts = [entry.names.index(player) if player else 0 for entry in known]
     pairs = [
         (entry.accuracies[at] or 0.0, entry.accuracies[1 - at] or 0.0) for entry, at in zip(known, firsts, strict=True)

@@ -94,7 +94,7 @@
   function ask() {
     clearTimeout(asking);
     const moves = lineNow(), key = String(moves), c = toMove();
-    if (!server || !depth || answers.has(key)) return;
+    if (!server || !depth || (answers.has(key) && !answers.get(key).failed)) return;
     asking = setTimeout(async () => {
       answers.set(key, { text: "Analysing…" });
       draw();
@@ -107,7 +107,7 @@
           one.pv.length ? one.pv : [one.i], one.visits, 100 * one.winrateBlack, one.leadBlack, 100 * one.prior]);
         answers.set(key, { turn: { c, w: 100 * found.winrateBlack, s: found.leadBlack, o: found.owners, m, v: found.visits } });
       } catch (error) {
-        answers.set(key, { text: `Not analysed: ${error.message}` });
+        answers.set(key, { text: `Not analysed: ${error.message}`, failed: true });
       }
       if (key === String(lineNow())) draw();
     }, WAIT_MS);

@@ -122,7 +122,7 @@ class Review:
         if found is None:
             return "even at the end", None
         if color == found.winner and found.decided is None:
-            return f"ahead at the end, but not {limit} for good", None
+            return "ahead, open to the end", None
         text, number = ("behind", found.ahead) if color != found.winner else (limit, found.decided)
         return (f"{text} for good from move", number) if number else (f"{text} from the start", None)
 
