@@ -151,7 +151,7 @@ def game_chart(
     """
     right, low = width - GAME_RIGHT, GAME_HEIGHT - GAME_BOTTOM
     frame = Frame(GAME_LEFT, right, GAME_TOP, low, (0, max(1, last)), y_range)
-    step = next(step for step in (10, 20, 50, 100, 200, 500) if last / step <= width / 80 or step == 500)
+    step = (50 if last > 120 else 20 if last > 40 else 10) * (1 if width >= GAME_WIDTH else 2)
     parts = [frame.rows(marks), frame.columns([(n, str(n)) for n in range(0, last + 1, step)], False)]
     base = frame.y(marks[len(marks) // 2][0])
     if values:

@@ -22,7 +22,7 @@ KO = b"(;SZ[9]KM[7]RU[Chinese]PB[Ann]PW[Ben];B[dd];W[ed];B[ce];W[fe];B[df];W[ef]
 """Black can take D5 by E5, which is a ko"""
 KO = KO.replace(b"B[ja]", b"B[ia]")
 DESKTOP, PHONE = (1280, 800), (360, 740)
-CANDIDATE = ".candidate"
+CANDIDATE, STONE = ".candidate", "#board :is(#stones, .stones) > circle"
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ class Page:
     def stones(self):
         """Fills of the stones."""
         return self.run(
-            "return Array.from(document.querySelectorAll('#stones > circle'), (c) => c.getAttribute('fill'))"
+            "return Array.from(document.querySelectorAll(arguments[0]), (c) => c.getAttribute('fill'))", STONE
         )
 
     def boxes(self, *selectors):
@@ -149,19 +149,19 @@ def test_candidates_are_unlike_stones(opened, theme):
     page = opened(end="#m8", theme=theme)
     fills = page.run("return Array.from(document.querySelectorAll('.candidate'), (c) => getComputedStyle(c).fill)")
     stones = page.run(
-        "return Array.from(document.querySelectorAll('#stones > circle'), (c) => getComputedStyle(c).fill)"
+        "return Array.from(document.querySelectorAll(arguments[0]), (c) => getComputedStyle(c).fill)", STONE
     )
     assert len(fills) == 2 and len(set(fills)) == 2 and not set(fills) & set(stones)
     for fill in fills:
         red, green, blue = (int(part) for part in fill[4:-1].split(","))
         assert max(red, green, blue) - min(red, green, blue) > 80, "a colour, not a grey"
-    labels = [one.get_attribute("textContent") for one in page.all("#marks .label")]
+    labels = [one.get_attribute("textContent") for one in page.all("#board .label")]
     assert labels[:2] == ["0.0", "1.0"], "points lost"
 
 
 def test_dots_on_the_last_stones_say_what_they_lost(opened):
     page = opened(end="#m10")
-    dots = [one.get_attribute("fill") for one in page.all("#marks .loss")]
+    dots = [one.get_attribute("fill") for one in page.all("#board .loss")]
     assert dots == [f"var(--c{kind})" for kind in (2, 2, 3, 4, 5, 5)]
 
 
@@ -220,7 +220,7 @@ def test_a_line_is_shown_under_the_pointer_and_a_ghost_stone_elsewhere(opened):
         cell = board.size["width"] / 10
         place = int(cell * (column + 1.5 - 5)), int(cell * (row + 1 - 5))
         webdriver.ActionChains(page.browser, duration=0).move_to_element_with_offset(board, *place).perform()
-        assert (len(page.stones()), len(page.all("#marks g"))) == (stones, ghosts), vertex
+        assert (len(page.stones()), len(page.all("#board .ghost"))) == (stones, ghosts), vertex
 
 
 def test_the_quiz_asks_for_the_players_mistakes(opened):

@@ -116,7 +116,7 @@
   // The board
 
   const label = (i, text, fill) => {
-    const [x, y] = [24 * ((i % S) + 1.5), 24 * (Math.floor(i / S) + 1)];
+    const [x, y] = [CELL * ((i % S) + 1.5), CELL * (Math.floor(i / S) + 1)];
     return `<text class="label" x="${x}" y="${y + 4.5}" font-size="12" text-anchor="middle" fill="${fill}">${text}</text>`;
   };
   function drawBoard() {
@@ -163,7 +163,7 @@
       if (quiz && quiz.answer >= 0 && !colors[quiz.answer]) {
         marks += circle(quiz.answer, 11.4, 'fill="none" stroke="var(--accent)" stroke-width="3"');
       }
-      if (ghost >= 0 && !colors[ghost]) marks += `<g opacity=".5">${stone(ghost, toMove())}</g>`;
+      if (ghost >= 0 && !colors[ghost]) marks += `<g class="ghost" opacity=".5">${stone(ghost, toMove())}</g>`;
     }
     show(below, stones, marks);
   }
