@@ -221,6 +221,9 @@ def test_a_line_is_shown_under_the_pointer_and_a_ghost_stone_elsewhere(opened):
         place = int(cell * (column + 1.5 - 5)), int(cell * (row + 1 - 5))
         webdriver.ActionChains(page.browser, duration=0).move_to_element_with_offset(board, *place).perform()
         assert (len(page.stones()), len(page.all("#board .ghost"))) == (stones, ghosts), vertex
+    for element, stones in ((page.one("#lines button"), before + 3), (page.one("h1"), before)):
+        webdriver.ActionChains(page.browser, duration=0).move_to_element(element).perform()
+        assert len(page.stones()) == stones
 
 
 def test_the_quiz_asks_for_the_players_mistakes(opened):

@@ -162,10 +162,8 @@ def test_where_the_game_was_decided_is_said_to_each_player(review, decision, bla
 
 
 def test_the_reason_of_a_move_stands_with_it(review):
-    made = replace(review, reasons={9: "The 5 black stones at D4 die: E3 captures them."})
-    assert page_of(made).count("The 5 black stones at D4 die: E3 captures them.") == 2, (
-        "in its card, and for the script"
-    )
+    made = replace(review, reasons={9: "The 5 black stones at D4 die, captured by E3."})
+    assert page_of(made).count("The 5 black stones at D4 die, captured by E3.") == 2, "in its card, and for the script"
 
 
 def test_a_loss_within_the_noise_is_shown_with_it(review):

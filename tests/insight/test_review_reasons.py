@@ -86,12 +86,10 @@ def reason(diagram, color, moves, best, pv="J9", flip="", lost=8.0, before=1.0, 
 
 
 def test_a_chain_dies_if_its_owner_changes_and_the_line_captures_it():
-    assert reason(CORNER, BLACK, "J1", "C9", "C9", FLIP) == "The 2 black stones at A9 die: C9 captures them."
-    assert (
-        reason(CORNER, BLACK, "J1", "C9", "E5 C8 C9", FLIP) == "The 2 black stones at A9 die: E5 C8 C9 captures them."
-    )
+    assert reason(CORNER, BLACK, "J1", "C9", "C9", FLIP) == "The 2 black stones at A9 die, captured by C9."
+    assert reason(CORNER, BLACK, "J1", "C9", "E5 C8 C9", FLIP) == "The 2 black stones at A9 die, captured by E5 C8 C9."
     one = CORNER.replace("X X", "X .").replace("O O", "O .", 1)
-    assert reason(one, BLACK, "J1", "B9", "B9", "A9", lost=4) == "The black stone at A9 dies: B9 captures it."
+    assert reason(one, BLACK, "J1", "B9", "B9", "A9", lost=4) == "The black stone at A9 dies, captured by B9."
 
 
 @pytest.mark.parametrize(

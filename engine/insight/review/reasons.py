@@ -37,8 +37,9 @@ LEAST_REGION = 4
 """Minimum number of points of a region, and of stones that live"""
 EXPLAINED = 0.5
 """Minimum share of a move's loss that a change of owners explains; each point that changes its owner is worth 2"""
-NEAR = 3
-"""Maximum distance, in lines, of points that are near each other"""
+NEAR = (2, 6)
+"""Maximum distance of points that are near each other, in lines: the first number, or the board's size divided by the
+second if this is larger"""
 URGENT = 0.7
 """Minimum share of the visits near an urgent point"""
 
@@ -176,8 +177,7 @@ def _chain_died(scene: Scene) -> str:
             continue
         stones, verb = _stones(scene, chain, color), "die" if len(chain) > 1 else "dies"
         if count := _off_the_board(after, line, other(color), chain[0]):
-            taken = " ".join(map(scene.vertex, line[:count]))
-            return f"{_capital(stones)} {verb}: {taken} captures {'them' if len(chain) > 1 else 'it'}."
+            return f"{_capital(stones)} {verb}, captured by {' '.join(map(scene.vertex, line[:count]))}."
         if scene.reply in caught and _has_liberty(after, chain[0], scene.reply):
             return f"{_capital(stones)} {verb} in a ladder that begins with {scene.vertex(scene.reply)}."
     return ""
@@ -303,14 +303,14 @@ def _tenuki(scene: Scene) -> str:
     best, last, played = scene.best, scene.last, scene.move.point
     if scene.move.kind is None or scene.move.kind < LARGE or PASS in (best, last, played):
         return ""
-    far = max(NEAR + 1, scene.size // 3)
-    if scene.distance(best, last) > NEAR or min(scene.distance(played, best), scene.distance(played, last)) < far:
+    close, far = max(NEAR[0], scene.size // NEAR[1]), max(4, scene.size // 3)
+    if scene.distance(best, last) > close or min(scene.distance(played, best), scene.distance(played, last)) < far:
         return ""
     moves = scene.turns[0].moves
     visits = sum(move.visits for move in moves)
     near = sum(
         move.visits for move in moves
-        if move.point != PASS and min(scene.distance(move.point, best), scene.distance(move.point, last)) <= NEAR
+        if move.point != PASS and min(scene.distance(move.point, best), scene.distance(move.point, last)) <= close
     )  # fmt: skip
     if near < URGENT * visits:
         return ""

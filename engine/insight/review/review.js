@@ -413,8 +413,13 @@
     [hovered, ghost] = [line, line >= 0 ? -1 : i];
     drawBoard();
   });
-  board.addEventListener("pointerleave", () => {
-    [hovered, ghost] = [-1, -1];
+  const unhover = () => { [hovered, ghost] = [-1, -1]; drawBoard(); };
+  board.addEventListener("pointerleave", unhover);
+  $("lines").addEventListener("pointerleave", unhover);
+  $("lines").addEventListener("pointerover", (event) => {
+    const button = event.target.closest("button");
+    if (!button || event.pointerType !== "mouse") return;
+    hovered = Number(button.dataset.line);
     drawBoard();
   });
   const candidateAt = (i) => (i < 0 ? -1 : (analysis()?.m.slice(0, D.lines) || []).findIndex(([[p]]) => p === i));
