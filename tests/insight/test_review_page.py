@@ -149,10 +149,10 @@ def test_a_line_sums_up_each_player(review, page):
     ("decision", "black", "white"),
     [
         (None, ("even at the end", None), ("even at the end", None)),
-        (Decision(WHITE, 3, 7), ("behind for good from move", 3), ("above 90% for good from move", 7)),
+        (Decision(WHITE, 3, 7), ("behind from move", 3), ("above 90% from move", 7)),
         (Decision(WHITE, 0, 0), ("behind from the start", None), ("above 90% from the start", None)),
         (Decision(BLACK, 2, None), ("ahead, open to the end", None),
-         ("behind for good from move", 2)),
+         ("behind from move", 2)),
     ],
 )  # fmt: skip
 def test_where_the_game_was_decided_is_said_to_each_player(review, decision, black, white):

@@ -317,7 +317,7 @@
     quiz = { color, list, at: -1, answer: null, good: 0 };
     following();
     board.focus({ preventScroll: true });
-    if (matchMedia("(max-width:760px)").matches) $("play").scrollIntoView();
+    if (matchMedia("(max-width:900px)").matches) $("play").scrollIntoView();
   }
   function following() {
     quiz.at++;

@@ -124,7 +124,7 @@ class Review:
         if color == found.winner and found.decided is None:
             return "ahead, open to the end", None
         text, number = ("behind", found.ahead) if color != found.winner else (limit, found.decided)
-        return (f"{text} for good from move", number) if number else (f"{text} from the start", None)
+        return (f"{text} from move", number) if number else (f"{text} from the start", None)
 
     def better(self, move: Move, count: int = 1) -> Sequence[list[int]]:
         """PVs of the candidates that rank before the played move, best first, at most ``count``."""
