@@ -13,7 +13,7 @@
   let now = 0, pinned = -1, hovered = -1, ghost = -1;
   /** Moves that the user tries from there, with the boards after them, and how many of them are shown. */
   let tried = [], depth = 0;
-  /** The quiz: player, numbers of the moves asked, index of the question, the answer, answers that were good; or null. */
+  /** The quiz: numbers of the moves asked, index of the question, the answer, number of good answers; null = none. */
   let quiz = null;
 
   const board = $("board"), { circle, stone, vertex, owners, draw: show, pointAt } = newBoard(board, S);
@@ -76,6 +76,8 @@
     return { colors, numbers };
   }
   const colorsNow = () => (depth ? tried[depth - 1].colors : position(now).colors);
+  /** The board before the last move, which simple ko forbids to bring back. */
+  const colorsBefore = () => (depth > 1 ? tried[depth - 2].colors : position(depth ? now : Math.max(0, now - 1)).colors);
   const toMove = () => (depth % 2 ? 3 - D.turns[now].c : D.turns[now].c);
 
   // Analyses: the review's own, and those that a server makes of the moves tried.
@@ -186,7 +188,8 @@
       head += ` <span class="kind k${kind}">${capital(D.kinds[kind])}, lost ${unit(m.l)}.</span>`;
       rest = sentence(compared(now)) + (m.y && sentence(m.y));
     } else if (kind >= 0) {
-      head += ` <span class="kind k${kind}">${capital(D.kinds[kind])}, as good as the first choice, as far as can be told.</span>`;
+      const same = "as good as the first choice, as far as can be told";
+      head += ` <span class="kind k${kind}">${capital(D.kinds[kind])}, ${same}.</span>`;
       rest = best ? sentence(`First choice: ${vertex(best[0][0])}.`) : "";
     }
     if (m.x.length) head += ` ${m.x.length} captured.`;
@@ -218,13 +221,16 @@
   }
   function verdictOfQuiz() {
     const { list, at, answer, good } = quiz;
-    if (isOver()) return sentence(`<b>${good} of ${list.length} moves found.</b>`, "head") + sentence("A move counts that is no inaccuracy.");
+    if (isOver()) {
+      return sentence(`<b>${good} of ${list.length} moves found.</b>`, "head") + sentence("A move counts that is no inaccuracy.");
+    }
     const n = list[at], m = D.moves[n - 1], best = D.turns[n - 1].m[0];
     const asked = sentence(`<b>Question ${at + 1} of ${list.length}, move ${n}: ${NAMES[m.c]} to move.</b>`, "head");
     if (answer === null) return asked + sentence(`${escaped(D.players[m.c])} lost ${unit(m.l)} here. Play a better move.`);
     const own = answer >= 0 ? `<b>${vertex(answer)}:</b> ${known(n - 1, answer)} ` : "";
     const why = answer === m.i ? "" : `${NAMES[m.c]} played ${vertex(m.i)}, lost ${unit(m.l)}. ${compared(n)}`;
-    return asked + sentence(own) + sentence(`First choice: ${vertex(best[0][0])}. ${why}`) + (m.y && sentence(m.y));
+    const first = answer === best[0][0] ? "" : `First choice: ${vertex(best[0][0])}. `;
+    return asked + sentence(own) + sentence(first + why) + (m.y && sentence(m.y));
   }
 
   function drawLines() {
@@ -290,8 +296,7 @@
   }
   /** Play a move of the user's own; -1 = a pass. */
   function attempt(i) {
-    const c = toMove(), before = depth > 1 ? tried[depth - 2].colors : depth ? position(now).colors : position(Math.max(0, now - 1)).colors;
-    const found = played(colorsNow(), i, c, before);
+    const c = toMove(), found = played(colorsNow(), i, c, colorsBefore());
     if (typeof found === "string") return draw(found);
     tried = [...tried.slice(0, depth), { i, c, ...found }];
     [depth, pinned, hovered, ghost] = [depth + 1, -1, -1, -1];
@@ -314,7 +319,7 @@
     const numbers = D.moves.map((m, k) => k + 1).filter((n) => D.moves[n - 1].c === color && kindOf(D.moves[n - 1]) >= BLAMED);
     const worth = (n) => D.moves[n - 1].l * D.moves[n - 1].k;
     const list = numbers.sort((a, b) => worth(b) - worth(a)).slice(0, MOST_QUESTIONS).sort((a, b) => a - b);
-    quiz = { color, list, at: -1, answer: null, good: 0 };
+    quiz = { list, at: -1, answer: null, good: 0 };
     following();
     board.focus({ preventScroll: true });
     if (matchMedia("(max-width:900px)").matches) $("play").scrollIntoView();
@@ -328,7 +333,7 @@
   function answer(i) {
     if (!isAsked()) return;
     if (i >= 0) {
-      const found = played(colorsNow(), i, toMove(), null), turn = D.turns[now], at = turn.m.findIndex(([[p]]) => p === i);
+      const found = played(colorsNow(), i, toMove(), colorsBefore()), turn = D.turns[now], at = turn.m.findIndex(([[p]]) => p === i);
       if (typeof found === "string") return draw(found);
       if (at >= 0 && i !== D.moves[now].i && kindFor(lossOf(turn, at)) < BLAMED) quiz.good++;
     }
