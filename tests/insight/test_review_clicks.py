@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from engine.go.geometry import BLACK
+from engine.go.rules import rules_from
 from engine.insight.review.index import entry_of, write_index
 from engine.insight.review.turns import Candidate
 from engine.insight.review.writing import page_of, served
@@ -188,6 +189,12 @@ def test_moves_are_tried_with_captures_ko_and_suicide(opened):
     page = opened(surrounded, end="#m5")
     page.click("A9")
     assert page.status.endswith("Suicide: the stone would have no liberty.")
+    # White's two stones in the corner are taken off by a second one, where the rules allow it.
+    for rules, said in ((b"Chinese", "Suicide: the stone would have no liberty."), (b"NZ", "White A9.")):
+        two = b"(;SZ[9]RU[%s]AW[ba]AB[ca][bb][ab];B[ee])" % rules
+        page = opened(reviewed(two)[0], end="#m1")
+        page.click("A9")
+        assert said in page.status and len(page.stones()) == (5 if rules == b"Chinese" else 4)
     assert page.errors() == []
 
 
@@ -332,7 +339,7 @@ def test_a_server_analyses_the_moves_that_are_tried(browser):
         wait_for(page, "Analysed with 120 visits. Black 25.0%, W+7.5. White to move.")
         path, kind, question = asked[0]
         assert (path, kind) == ("/api/analyse", "application/json")
-        assert question["size"] == 9 and question["komi"] == 7 and question["rules"] == "chinese"
+        assert question["size"] == 9 and question["komi"] == 7 and rules_from(question["rules"]).name == "chinese"
         assert (
             question["start"] == "0" * 81
             and question["moves"][0] == [BLACK, 30]

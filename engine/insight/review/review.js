@@ -61,7 +61,9 @@
     for (const j of beside(i)) {
       if (next[j] === 3 - color) for (const gone of dead(next, j)) { next[gone] = 0; taken.push(gone); }
     }
-    if (dead(next, i).length) return "Suicide: the stone would have no liberty.";
+    const own = dead(next, i);
+    if (own.length === 1 || (own.length && !D.suicide)) return "Suicide: the stone would have no liberty.";
+    for (const gone of own) next[gone] = 0;
     return String(next) === String(before) ? "Ko: the board would be as before." : { colors: next, taken };
   }
 

@@ -14,6 +14,7 @@ from typing import Any
 from engine import __version__
 from engine.go.geometry import BLACK, PASS, WHITE, index_of, to_sgf
 from engine.go.points import color_letter
+from engine.go.rules import short_form
 from engine.go.sgf_tree import SgfTree
 from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
 from engine.insight.review.annotate import annotate
@@ -255,8 +256,8 @@ def page_data(review: Review) -> dict[str, Any]:
     return {
         "size": size, "unit": review.unit, "thresholds": review.thresholds, "kinds": KINDS, "owners": OWNER_LETTERS,
         "lines": PAGE_LINES, "players": {color: review.player(color) for color in (BLACK, WHITE)},
-        "rules": game.rules.name, "komi": game.komi, "start": "".join(map(str, game.colors(0))),
-        "moves": moves, "turns": turns,
+        "rules": short_form(game.rules), "suicide": game.rules.suicide, "komi": game.komi,
+        "start": "".join(map(str, game.colors(0))), "moves": moves, "turns": turns,
     }  # fmt: skip
 
 
