@@ -145,6 +145,40 @@ def test_on_a_phone_the_board_comes_first_and_everything_is_readable(opened, mon
     assert len(sizes) > 2 * size and min(sizes) > 9, "pixels"
 
 
+FAINT = """
+  const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+  const light = (color) => {
+    const [r, g, b] = color.map((x) => (x / 255 <= 0.03928 ? x / 255 / 12.92 : ((x / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  const behind = (element) => {
+    for (; element; element = element.parentElement) {
+      const color = parts(getComputedStyle(element).backgroundColor);
+      if (color.length < 4 || color[3] > 0.9) return color.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  const hasText = ({ childNodes }) => Array.from(childNodes).some((one) => one.nodeType === 3 && one.textContent.trim());
+  return Array.from(document.querySelectorAll("body :not(svg, svg *)"))
+    .filter((element) => element.getBoundingClientRect().width && hasText(element))
+    .filter((element) => {
+      const [one, two] = [light(parts(getComputedStyle(element).color).slice(0, 3)), light(behind(element))];
+      return Math.max(one, two) / Math.min(one, two) < 4.5;
+    }).map((element) => element.outerHTML.slice(0, 100));"""
+NAMELESS = """return Array.from(document.querySelectorAll("a, button, input"))
+  .filter((one) => !(one.ariaLabel || one.textContent.trim() || one.labels?.length)).map((one) => one.outerHTML)"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_texts_stand_out_and_controls_have_names(opened, theme):
+    """Contrast of 4.5 at least. Source: WCAG 2.2, success criteria 1.4.3 and 4.1.2"""
+    page = opened(end="#m9", theme=theme)
+    assert page.run(FAINT) == [] and page.run(NAMELESS) == []
+    page.one("[data-quiz='1']").click()
+    page.click("H8")
+    assert page.run(FAINT) == []
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_candidates_are_unlike_stones(opened, theme):
     page = opened(end="#m8", theme=theme)
