@@ -134,8 +134,8 @@ def side_by_side(charts: Iterable[str]) -> Markup:
 
 def game_chart(
     title: str, last: int, y_range: tuple[float, float], marks: Sequence[tuple[float, str]],
-    values: Points = (), bars: Sequence[tuple[int, float, int]] = (), dots: Sequence[tuple[int, float, int]] = (),
-    attributes: str = "", width: int = GAME_WIDTH,
+    values: Points = (), bars: Sequence[tuple[int, float, int]] = (), attributes: str = "",
+    dots: Sequence[tuple[int, float, int]] = (), width: int = GAME_WIDTH,
 ) -> Markup:  # fmt: skip
     """A chart of values over the moves of a game: a filled curve or bars, and a hidden cursor that a script moves.
 
@@ -145,8 +145,8 @@ def game_chart(
         marks: value and label of each horizontal line; the area between curve and middle line is filled.
         values: points of the curve: number of moves, value.
         bars: for each bar the number of its move, the value, and the kind, which selects a colour: ``--k0`` and so on.
-        dots: moves to mark on the curve, as ``bars``.
         attributes: further attributes of the ``svg`` element.
+        dots: moves to mark on the curve, as ``bars``.
         width: width of the drawing, in its units.
     """
     right, low = width - GAME_RIGHT, GAME_HEIGHT - GAME_BOTTOM

@@ -158,7 +158,8 @@ FAINT = """
     }
     return [255, 255, 255];
   };
-  const hasText = ({ childNodes }) => Array.from(childNodes).some((one) => one.nodeType === 3 && one.textContent.trim());
+  const isText = (node) => node.nodeType === 3 && node.textContent.trim();
+  const hasText = (element) => Array.from(element.childNodes).some(isText);
   return Array.from(document.querySelectorAll("body :not(svg, svg *)"))
     .filter((element) => element.getBoundingClientRect().width && hasText(element))
     .filter((element) => {

@@ -120,7 +120,7 @@ def charts(review: Review, width: int) -> dict[str, str]:
         ends = sorted((marks[0][0], marks[-1][0]))
         dots = [(move.number, values[move.number][1], move.kind or 0) for move in lessons] if values else []
         named = f'id="g-{name}" class="wide"' if width == GAME_WIDTH else 'class="narrow"'
-        return game_chart(title, last, (ends[0], ends[1]), marks, values, bars, dots, named, width)
+        return game_chart(title, last, (ends[0], ends[1]), marks, values, bars, named, dots, width)
 
     rates = [(turn.number, 100 * turn.winrate_black) for turn in review.turns]
     title = f"Black's win rate over {last} moves, at the end {rates[-1][1]:.0f}%"
@@ -231,8 +231,13 @@ def _position(review: Review, turn: Turn) -> dict[str, Any]:
 
 
 def page_data(review: Review) -> dict[str, Any]:
-    """Data for ``review.js`` with short keys. Moves are policy indices, -1 = a pass; PVs, which take most of the space,
-    are SGF coordinates, two letters a move, ``..`` = a pass."""
+    """Data for ``review.js``. Moves are policy indices, -1 = a pass; PVs, which take most of the space, are SGF
+    coordinates, two letters a move, ``..`` = a pass.
+
+    Short keys, of a move: ``c`` colour, ``i`` point, ``x`` captured stones, ``l`` loss, ``n`` its noise, ``f`` whether it
+    is the first choice, ``k`` openness, ``y`` reason. Of a turn: ``c`` colour to move, ``w`` win rate and ``s`` lead of
+    Black, ``o`` ownership, ``m`` candidates: PV, visits, win rate, lead, prior. Rates and priors are percent.
+    """
     game, size = review.game, review.size
     moves = [
         {
