@@ -234,8 +234,8 @@ def page_data(review: Review) -> dict[str, Any]:
     """Data for ``review.js``. Moves are policy indices, -1 = a pass; PVs, which take most of the space, are SGF
     coordinates, two letters a move, ``..`` = a pass.
 
-    Short keys, of a move: ``c`` colour, ``i`` point, ``x`` captured stones, ``l`` loss, ``n`` its noise, ``f`` whether it
-    is the first choice, ``k`` openness, ``y`` reason. Of a turn: ``c`` colour to move, ``w`` win rate and ``s`` lead of
+    Keys of a move: ``c`` colour, ``i`` point, ``x`` captured stones, ``l`` loss, ``n`` noise, ``f`` whether it is the
+    first choice, ``k`` openness, ``y`` reason. Keys of a turn: ``c`` colour to move, ``w`` win rate and ``s`` lead of
     Black, ``o`` ownership, ``m`` candidates: PV, visits, win rate, lead, prior. Rates and priors are percent.
     """
     game, size = review.game, review.size
