@@ -95,6 +95,9 @@
     if (isAsked()) return null;
     return depth ? answers.get(String(lineNow()))?.turn || null : D.turns[now];
   }
+  /** The best moves that are shown. */
+  const candidates = () => (showBest && analysis()?.m.slice(0, D.lines)) || [];
+  const candidateAt = (i) => (i < 0 ? -1 : candidates().findIndex(([[p]]) => p === i));
   function ask() {
     clearTimeout(asking);
     const moves = lineNow(), key = String(moves), c = toMove();
@@ -153,7 +156,7 @@
           marks += circle(last.i, 7, `fill="none" stroke="${ink(3 - last.c)}" stroke-width="1.6"`);
         }
       }
-      const shown = showBest && turn ? turn.m.slice(0, D.lines) : [];
+      const shown = candidates();
       shown.forEach(([[i]], n) => {
         if (i < 0) return;
         marks += circle(i, 10.6, `class="candidate" fill="${colorAt(turn, n)}" stroke="#111" stroke-width=".7"`);
@@ -236,10 +239,10 @@
   }
 
   function drawLines() {
-    const turn = analysis(), list = $("lines");
-    $("h-lines").hidden = !turn?.m.length;
+    const turn = analysis(), shown = candidates(), list = $("lines");
+    $("h-lines").hidden = !shown.length;
     const held = Array.from(list.children).findIndex((item) => item.contains(document.activeElement));
-    list.innerHTML = (turn ? turn.m.slice(0, D.lines) : []).map(([line, visits, rate, s, prior], n) =>
+    list.innerHTML = shown.map(([line, visits, rate, s, prior], n) =>
       `<li><button type="button" data-line="${n}" aria-pressed="${n === pinned}" title="Policy ${prior.toFixed(1)}%">` +
       `<span class="lost" style="--fill:${colorAt(turn, n)}">${short(lossOf(turn, n))}</span><b>${vertex(line[0])}</b>` +
       `<span>${standing(rate, s)}, ${visits} ${visits === 1 ? "visit" : "visits"}</span>` +
@@ -292,7 +295,7 @@
     ask();
   }
   function showLine(n) {
-    pinned = n < Math.min(D.lines, analysis()?.m.length || 0) ? n : -1;
+    pinned = n < candidates().length ? n : -1;
     draw();
     if (pinned >= 0) $("status").innerHTML += sentence(`Line: ${analysis().m[pinned][0].map(vertex).join(" ")}.`);
   }
@@ -312,7 +315,8 @@
     if (name === "owners") showOwners = !showOwners; else showBest = !showBest;
     $("t-owners").setAttribute("aria-pressed", showOwners);
     $("t-best").setAttribute("aria-pressed", showBest);
-    drawBoard();
+    if (!showBest) pinned = -1;
+    drawBoard(); drawLines();
   }
 
   // The quiz asks for the mistakes of the largest consequence, in the order of the game.
@@ -415,7 +419,7 @@
   board.addEventListener("pointercancel", () => { begun = null; });
   board.addEventListener("pointermove", (event) => {
     if (event.pointerType !== "mouse") return;
-    const i = pointAt(event) ?? -1, line = showBest ? candidateAt(i) : -1;
+    const i = pointAt(event) ?? -1, line = candidateAt(i);
     if (line === hovered && (line >= 0 || i === ghost)) return;
     [hovered, ghost] = [line, line >= 0 ? -1 : i];
     drawBoard();
@@ -429,7 +433,6 @@
     hovered = Number(button.dataset.line);
     drawBoard();
   });
-  const candidateAt = (i) => (i < 0 ? -1 : (analysis()?.m.slice(0, D.lines) || []).findIndex(([[p]]) => p === i));
   board.addEventListener("pointerup", (event) => {
     if (!begun) return;
     const dx = event.clientX - begun[0], dy = event.clientY - begun[1];
