@@ -95,9 +95,10 @@
     if (isAsked()) return null;
     return depth ? answers.get(String(lineNow()))?.turn || null : D.turns[now];
   }
-  /** The best moves that are shown. */
-  const candidates = () => (showBest && analysis()?.m.slice(0, D.lines)) || [];
-  const candidateAt = (i) => (i < 0 ? -1 : candidates().findIndex(([[p]]) => p === i));
+  /** The best moves, which are listed, and those that are marks on the board. */
+  const candidates = () => analysis()?.m.slice(0, D.lines) || [];
+  const marked = () => (showBest ? candidates() : []);
+  const candidateAt = (i) => (i < 0 ? -1 : marked().findIndex(([[p]]) => p === i));
   function ask() {
     clearTimeout(asking);
     const moves = lineNow(), key = String(moves), c = toMove();
@@ -156,7 +157,7 @@
           marks += circle(last.i, 7, `fill="none" stroke="${ink(3 - last.c)}" stroke-width="1.6"`);
         }
       }
-      const shown = candidates();
+      const shown = marked();
       shown.forEach(([[i]], n) => {
         if (i < 0) return;
         marks += circle(i, 10.6, `class="candidate" fill="${colorAt(turn, n)}" stroke="#111" stroke-width=".7"`);
@@ -315,8 +316,7 @@
     if (name === "owners") showOwners = !showOwners; else showBest = !showBest;
     $("t-owners").setAttribute("aria-pressed", showOwners);
     $("t-best").setAttribute("aria-pressed", showBest);
-    if (!showBest) pinned = -1;
-    drawBoard(); drawLines();
+    drawBoard();
   }
 
   // The quiz asks for the mistakes of the largest consequence, in the order of the game.
