@@ -267,7 +267,7 @@
   function draw(remark = "") {
     const said = quiz && !depth ? verdictOfQuiz() : depth ? verdictOfTried() : verdictOfGame();
     drawBoard(); drawLines(); drawCursors();
-    $("status").innerHTML = said + (remark && sentence(remark));
+    $("status").innerHTML = (said + (remark && sentence(remark))).trim();
     const text = $("status").textContent.replace(/\s+/g, " ").trim();
     board.setAttribute("aria-label", `Board of ${S} by ${S}. ${text}`);
     $("slider").value = now;
@@ -298,7 +298,7 @@
   function showLine(n) {
     pinned = n < candidates().length ? n : -1;
     draw();
-    if (pinned >= 0) $("status").innerHTML += sentence(`Line: ${analysis().m[pinned][0].map(vertex).join(" ")}.`);
+    if (pinned >= 0) $("status").innerHTML += ` <p>Line: ${analysis().m[pinned][0].map(vertex).join(" ")}.</p>`;
   }
   /** Play a move of the user's own; -1 = a pass. */
   function attempt(i) {
