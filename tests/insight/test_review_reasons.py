@@ -183,6 +183,25 @@ def test_tenuki_from_an_urgent_point():
         assert reason(OPEN, BLACK, **values) == "", change
 
 
+def test_four_percent_of_the_win_rate_are_worth_a_point():
+    """Without leads a loss of 20% is explained by three points that change hands, as one of 5 points is."""
+    game = game_of(CORNER, BLACK, "J1")
+    points = [int(index_of(from_vertex(vertex, 9), 9)) for vertex in FLIP.split()]
+    turns = []
+    for n, (color, rate) in enumerate(((BLACK, 0.6), (WHITE, 0.4))):
+        owners = np.zeros(81, np.float16)
+        owners[points] = 1 - 2 * n
+        line = [from_vertex("C9", 9)]
+        turns.append(
+            Turn(n, color, 100, rate, None, 5.0, [Candidate(line[0], 50, rate, None, 0.5, line)], owners, None)
+        )
+    (move,) = move_losses(turns, game.played, 9)
+    assert (
+        move.counted == pytest.approx(20)
+        and reason_of(game, turns, move) == "The 2 black stones at A9 die, captured by C9."
+    )
+
+
 def test_no_reason_is_given_to_moves_that_are_not_blamed_or_without_ownership():
     game = game_of(CORNER, BLACK, "J1")
     assert reason(CORNER, BLACK, "J1", "C9", "C9", FLIP, lost=0.5) == ""

@@ -24,7 +24,7 @@ from engine.go.geometry import BLACK, EMPTY, PASS, on_board_points, other, to_ve
 from engine.go.points import color_word
 from engine.insight.overlays import ladders
 from engine.insight.review.games import GameToReview
-from engine.insight.review.losses import KINDS, Move
+from engine.insight.review.losses import A_POINT, KINDS, Move, unit_of
 from engine.insight.review.turns import Turn
 
 BLAMED = KINDS.index("inaccuracy")
@@ -48,6 +48,8 @@ class Scene(NamedTuple):
     """A move, and what a review knows about the positions before and after it. Points are as on the board."""
 
     move: Move
+    lost: float
+    """the move's loss in points"""
     size: int
     boards: tuple[Board, Board]
     """before and after the move"""
@@ -109,7 +111,8 @@ def _scene_of(game: GameToReview, turns: Sequence[Turn], move: Move) -> Scene:
     last = previous.point if previous is not None and previous.color != move.color else PASS
     then = list(zip(boards[2:], (step.point for step in game.steps[n : n + 2]), strict=True))
     owners = None if before is None or after is None else (before, after)
-    return Scene(move, size, (boards[0], boards[1]), (turns[n - 1], turns[n]), owners, last, then)
+    lost = move.counted / A_POINT[unit_of(turns)]
+    return Scene(move, lost, size, (boards[0], boards[1]), (turns[n - 1], turns[n]), owners, last, then)
 
 
 def _owners(turn: Turn, color: int, size: int) -> np.ndarray | None:
@@ -189,7 +192,7 @@ def _flipped(scene: Scene) -> list[int]:
         return []
     before, after = scene.owners
     points: list[int] = np.nonzero((before >= OWNED) & (after <= -OWNED))[0].tolist()
-    return points if 2 * len(points) >= EXPLAINED * scene.move.counted else []
+    return points if 2 * len(points) >= EXPLAINED * scene.lost else []
 
 
 def _captures(board: Board, color: int) -> set[int]:
@@ -260,7 +263,7 @@ def _chain_lives(scene: Scene) -> str:
 def _region_lost(scene: Scene) -> str:
     """The largest region whose owner changed, if it explains the loss."""
     region = max(_regions(scene, _flipped(scene)), key=len, default=[])
-    if len(region) < LEAST_REGION or 2 * len(region) < EXPLAINED * scene.move.counted:
+    if len(region) < LEAST_REGION or 2 * len(region) < EXPLAINED * scene.lost:
         return ""
     color = scene.move.color
     stones = sum(int(scene.boards[1].color[at]) == color for at in region)
