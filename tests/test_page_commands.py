@@ -27,6 +27,7 @@ PROGRAMS = ("keima", "python", "make", "torchrun", "ray", "export", "uv", "pipx"
 LEFT_OUT = {
     r"make (gtp|test|lint|test-slow)\b": "installs packages from the internet",
     r"uv |pipx |python -m venv": "installs packages from the internet",
+    r"keima weights get \w": "downloads from the internet",
     r"export RAY|ray ": "needs a cluster of two machines; the commands that use it run with --ray local",
     r"gogui-twogtp ": "another program, without a package for Python; bench/match plays the same games",
 }
