@@ -32,7 +32,7 @@ TIMEOUT_S = 30.0
 """Longest wait for a connection, or for the next bytes"""
 MOST_BYTES = 2 << 30
 """Maximum size of a file whose size the caller does not know"""
-TRIES, MOST_TRIES = 5, 200
+TRIES, MOST_TRIES = 4, 200
 """Connections that may fail one after the other without a new byte, and connections in all"""
 WAIT_S = 1.0
 """Wait before the second try; it doubles with each failure"""
