@@ -209,6 +209,7 @@ def vertices(points: Iterable[int], size: int) -> str:
 
 def described(network: NetworkPath | None, server: "InferenceServer | None") -> list[dict[str, Any]]:
     """One description per file of a network, in the format of KataGo's kata-get-models; empty without a network."""
+    from engine.features.encoder import ENCODERS
     from engine.nets.files.header import recognise
 
     files = files_of(network)
@@ -219,7 +220,7 @@ def described(network: NetworkPath | None, server: "InferenceServer | None") -> 
             "name": str(file),
             "internalName": recognise(file).network if len(files) > 1 else server.spec.name,
             "maxBatchSize": server.max_batch,
-            "usesHumanSLProfile": False,
+            "usesHumanSLProfile": ENCODERS[server.spec.encoder].knows_profiles,
             "version": recognise(file).version,
             "usingFP16": "auto",
         }

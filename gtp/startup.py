@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.insight.analyses import Analyses
     from engine.play.early import EarlySession
     from engine.play.factory import Loader
+    from engine.play.human import HumanNetwork
     from engine.play.player import Player
 
 OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
@@ -47,6 +48,8 @@ class PlayerSettings:
     """network of ``setup.weights``: a file, or a policy and a value network; None = rollouts alone"""
     load: "Loader | None" = None
     """loads a network on a device, as for :func:`engine.play.factory.load_parts`; None = the usual loader"""
+    human: NetworkPath | None = None
+    """human network of ``setup.human_weights``; None = none"""
 
 
 def greet() -> None:
@@ -100,7 +103,8 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]
             gc.enable()
         ahead.compile_first()
         place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
-        player = Player(settings.search, settings.play, *place, any_size=any_size, load=settings.load)
+        player = Player(settings.search, settings.play, *place, any_size=any_size, load=settings.load,
+                        human=settings.human)  # fmt: skip
         player.warm_up()
     # Loaded objects stay: a garbage collection that visits them all would stop a search for tenths of a second.
     gc.collect()
@@ -249,15 +253,18 @@ class Analysing(NamedTuple):
     """evaluates the network; None = no network"""
     at_once: int
     """number of positions searched in parallel"""
+    human: "HumanNetwork | None" = None
+    """human network beside the main one"""
 
 
-def load_analysing(options: "SearchOptions", network: NetworkPath | None, device: str,
-                   at_once: int = 0) -> Analysing:  # fmt: skip
+def load_analysing(options: "SearchOptions", network: NetworkPath | None, device: str, at_once: int = 0,
+                   human: NetworkPath | None = None) -> Analysing:  # fmt: skip
     """Import the search, load the network, and warm up both search and network, with progress on standard error.
 
     Args:
         network: None = rollouts alone.
         at_once: number of positions searched in parallel; 0 = the device's default.
+        human: human network beside the main one; None = none.
     Raises:
         ValueError: a setting cannot be used; one line.
     """
@@ -267,14 +274,20 @@ def load_analysing(options: "SearchOptions", network: NetworkPath | None, device
     with compiling_ahead(expected.encoder if expected else "") as ahead:
         from engine.insight.analyses import Analyses, positions_at_once
         from engine.play.factory import load_parts, new_server
+        from engine.play.human import HumanNetwork
 
         ahead.compile_first()
+        beside = HumanNetwork(human, device) if human is not None else None
+        if beside is not None:
+            beside.check_profile(options.human_profile)
+            beside.warm_up(WARM_UP_SIZE)
+            options = replace(options, human_profile="")
         parts = load_parts(options, network, device)
         server = new_server(parts, shared=True)
         count = positions_at_once(parts, at_once)
-        analyses = Analyses(parts, server, count)
+        analyses = Analyses(parts, server, count, beside)
         analyses.warm_up(server.spec.max_size if server else WARM_UP_SIZE, WARM_UP_VISITS)
-    return Analysing(analyses, server, count)
+    return Analysing(analyses, server, count, beside)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ STANDARD_LIBRARY_ONLY = (
     "gtp.protocol",
     "engine.config",
     "engine.config.declaration",
+    "engine.config.profiles",
     "engine.go.rules",
     "weights",
 )

@@ -3,6 +3,7 @@
 A page's commands run one after the other in a folder of the page, beside files that stand for a user's own.
 """
 
+import gzip
 import os
 import re
 import shlex
@@ -19,6 +20,7 @@ from engine.nets.files.checkpoint import save_network
 from engine.nets.files.leela_zero import save_leela
 from gtp.cli import main
 from tests.conftest import ROOT, find_program
+from tests.nets.katago_files import random_network, written
 from tests.nets.models import toy
 from tests.train.pattern_games import SIZE, random_game
 
@@ -27,6 +29,7 @@ PROGRAMS = ("keima", "python", "make", "torchrun", "ray", "export", "uv", "pipx"
 LEFT_OUT = {
     r"make (gtp|test|lint|test-slow)\b": "installs packages from the internet",
     r"uv |pipx |python -m venv": "installs packages from the internet",
+    r"keima weights get \w": "downloads from the internet",
     r"export RAY|ray ": "needs a cluster of two machines; the commands that use it run with --ray local",
     r"gogui-twogtp ": "another program, without a package for Python; bench/match plays the same games",
 }
@@ -126,7 +129,15 @@ def environment(tmp_path_factory) -> dict[str, str]:
         (folder / name).write_text(f'#!/bin/sh\nexec {python} -P {module} "$@"\n')
         (folder / name).chmod(0o755)
     path = os.pathsep.join((str(folder), os.environ.get("PATH", os.defpath), "/usr/games"))
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    networks = tmp_path_factory.mktemp("networks")
+    (networks / "katago-human.bin.gz").write_bytes(gzip.compress(written(random_network(15, human=True), True)))
+    return {
+        **os.environ,
+        "PATH": path,
+        "KEIMA_NETWORKS": str(networks),
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 @pytest.fixture(scope="session")

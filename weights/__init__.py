@@ -13,11 +13,17 @@ A *player* is a settings file of ``keima gtp`` in this folder, such as ``alphago
 play together, their pattern policies and options. Paths in it are relative to this folder; its first line is a comment
 that describes the player.
 
+``DOWNLOADS.toml`` lists networks that ``keima weights get`` downloads into the folder :func:`user_networks`
+(:mod:`weights.downloads`); a downloaded network is found by its name as a shipped one is.
+
 Tests verify the checksums, not every start: hashing 40 MB would delay the first answer, and a damaged file is refused
 by its reader.
 """
 
 import hashlib
+import os
+import re
+import sys
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -27,6 +33,7 @@ NetworkPath = Path | tuple[Path, ...]
 """A network's file, or the files of AlphaGo's policy network and value network"""
 FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
+DOWNLOADS = FOLDER / "DOWNLOADS.toml"
 DEFAULT = "default"
 """Name of the default network"""
 NO_NETWORK = "none"
@@ -35,6 +42,10 @@ PATTERNS = {path.stem: path for path in sorted(FOLDER.glob("*.npz"))}
 """Name -> file of the shipped pattern policies (:mod:`engine.rollout.model`), which ``patterns.md`` describes"""
 SHIPPED_PATTERNS = "shipped"
 """Value of ``--patterns`` that means the two shipped pattern policies"""
+ENDINGS = (".bin.gz", ".txt.gz", ".safetensors", ".gz", ".bin", ".txt")
+"""Endings of the names of downloaded network files"""
+NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""Names of downloaded networks"""
 
 
 @dataclass(frozen=True)
@@ -69,13 +80,42 @@ def entries() -> dict[str, Entry]:
 
 def players() -> dict[str, Path]:
     """Settings files of all shipped players, by name."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.toml")) if path != MANIFEST}
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml")) if path not in (MANIFEST, DOWNLOADS)}
+
+
+def user_networks() -> Path:
+    """The user's folder of downloaded networks; it may not exist.
+
+    ``networks`` in the user's data folder, the one that platformdirs finds; the environment variable ``KEIMA_NETWORKS``
+    names another folder.
+
+    Raises:
+        RuntimeError: the user has no home folder.
+    """
+    if chosen := os.environ.get("KEIMA_NETWORKS"):
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Application Support"
+    else:
+        base = os.environ.get("XDG_DATA_HOME", "").strip() or "~/.local/share"
+    return Path(base).expanduser() / "keima" / "networks"
+
+
+def downloaded(name: str) -> Path | None:
+    """The file of a downloaded network by its name; None if there is none."""
+    if NETWORK_NAME.fullmatch(name):
+        with suppress(OSError, RuntimeError):
+            folder = user_networks()
+            return next((path for path in (folder / f"{name}{ending}" for ending in ENDINGS) if path.is_file()), None)
+    return None
 
 
 def find(name_or_path: str) -> Path:
-    """Find a network file by the name of a shipped network or by path.
+    """Find a network file by the name of a shipped or downloaded network, or by path.
 
-    A shipped name takes precedence over a file of this name in the working directory; ``./name`` means the file.
+    A name takes precedence over a file of this name in the working directory; ``./name`` means the file.
 
     Raises:
         ValueError: neither a name nor an existing file, or the shipped file is missing; one line.
@@ -86,6 +126,8 @@ def find(name_or_path: str) -> Path:
         if not path.is_file():
             raise ValueError(f"network {name_or_path!r} is listed in {MANIFEST} but its file {path} is missing")
         return path
+    if found := downloaded(name_or_path):
+        return found
     path = Path(name_or_path)
     try:
         path = path.expanduser()
@@ -98,6 +140,8 @@ def find(name_or_path: str) -> Path:
     if name_or_path in players():
         parts = ", ".join(name for name, entry in shipped.items() if entry.card == f"{name_or_path}.md")
         raise ValueError(f"{name_or_path!r} is several networks that play together, expected one network: {parts}")
+    if f"\n[{name_or_path}]\n" in DOWNLOADS.read_text(encoding="utf-8"):
+        raise ValueError(f"network {name_or_path!r} is not on this machine: keima weights get {name_or_path}")
     known, several = ", ".join(shipped) or "none", ", ".join(players())
     together = f"; several that play together: {several}" if several else ""
     raise ValueError(f"unknown network {name_or_path!r}: no such file, and the shipped networks are: {known}{together}")
@@ -137,7 +181,7 @@ def anchored(text: str, folder: Path) -> str:
     Raises:
         ValueError: a path cannot be looked up; one line.
     """
-    if text in ("", NO_NETWORK, SHIPPED_PATTERNS, *PATTERNS, *entries(), *players()):
+    if text in ("", NO_NETWORK, SHIPPED_PATTERNS, *PATTERNS, *entries(), *players()) or downloaded(text):
         return text
     try:
         path = folder / Path(text).expanduser()

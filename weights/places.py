@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from weights import FOLDER
+from weights import FOLDER, user_networks
 
 SUFFIXES = frozenset((".gz", ".bin", ".txt", ".safetensors", ""))
 """Suffixes of network files; Leela Zero's own have none"""
@@ -35,9 +35,12 @@ class Place(NamedTuple):
 
 
 def places() -> list[Place]:
-    """The places that exist on this machine, the folder of shipped networks first."""
+    """The places that exist on this machine, the folders of shipped and of downloaded networks first."""
     here = Path.cwd()
-    found = [Place(FOLDER, 0), Place(here, 0)]
+    found = [Place(FOLDER, 0)]
+    with suppress(RuntimeError):
+        found.append(Place(user_networks(), 0))
+    found.append(Place(here, 0))
     found += [Place(here / name, 1) for name in ("networks", "weights", "models")]
     found += [Place(Path(folder), 1) for folder in _package_folders("katrain")]
     roots = ["/usr", "/usr/local", "/opt/homebrew", "/home/linuxbrew/.linuxbrew"]

@@ -62,7 +62,7 @@ def write_planes(position, symmetry, scratch, planes, globals_):
 
 
 @kernel
-def input_key(position):
+def input_key(position, scratch):
     """uint64 that covers all that is read: stones, which tell the liberties, and the side to move."""
     return mix(position.board.hash[0] ^ ZOBRIST[EMPTY, position.meta[META_TO_MOVE]])
 

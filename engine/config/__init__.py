@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass, replace
 
 from engine.config.declaration import Checked, Cores, machine_mib, option
+from engine.config.profiles import checked_profile
 
 NO_GAIN = "it gained nothing that could be measured (docs/options.md)"
 REMOVED = {
@@ -40,6 +41,10 @@ class SetupOptions(Checked):
         "network: a shipped one such as default, a file, a policy and a value network as POLICY+VALUE, or none",
         unit="NAME|PATH",
     )
+    human_weights: str = option(
+        "", "human network, which the moves are drawn from while the other one searches: a name or a file, such as "
+        "KataGo's network of human play (docs/human.md)", unit="NAME|PATH",
+    )  # fmt: skip
     device: str = option("auto", "device of the network: auto, cpu, mps, cuda or cuda:0,cuda:1", unit="DEVICE")
     rules: str = option(
         "chinese", "rule set: tromp-taylor, chinese, japanese, korean, aga, ... (docs/rules.md)", unit="NAME"
@@ -180,6 +185,10 @@ class SearchOptions(MachineOptions, AlphaGoOptions):
         -1.0, "virtual loss: value of a virtual visit below the edge's mean; 1 is about a lost game",
         low=-1.0, high=2.0, cpu=0.5, otherwise=1.0,
     )  # fmt: skip
+    human_profile: str = option(
+        "", "human profile that KataGo's network of human play imitates: rank_20k to rank_9d, preaz_20k to preaz_9d, "
+        "or proyear_1800 to proyear_2023 (docs/human.md); empty = rank_9d", unit="PROFILE", read=checked_profile,
+    )  # fmt: skip
     seed: int = option(
         0, "random seed: one thread and one seed repeat a search; 0 = a new seed at each start",
         low=0, high=2**63 - 1,
@@ -191,7 +200,58 @@ class SearchOptions(MachineOptions, AlphaGoOptions):
 
 
 @dataclass(frozen=True)
-class PlayOptions(Checked):
+class HumanOptions(Checked):
+    """How moves are drawn with a human network beside the main one; see engine/play/human.py for the formulas.
+
+    Defaults of KataGo's gtp_human5k_example.cfg.
+    """
+
+    heading = "Moves of a human network"
+    human_share: float = option(
+        1.0, "share of the human policy in the choice of a move (KataGo's humanSLChosenMoveProp)", low=0.0, high=1.0
+    )
+    human_ignore_pass: bool = option(True, "leave passing to the search (KataGo's humanSLChosenMoveIgnorePass)")
+    human_lambda: float = option(
+        1e8, "loss of utility that divides the probability of a searched move by e (KataGo's "
+        "humanSLChosenMovePiklLambda); 1e8 = no effect", low=0.001, high=1e9,
+    )  # fmt: skip
+    human_score_utility: float = option(
+        0.3, "weight of the score in the utility of a move (KataGo's staticScoreUtilityFactor)", low=0.0, high=1.0
+    )
+    human_explore: float = option(
+        0.0, "share of a move's visits for likely human moves, which do not count in the position's value (KataGo's "
+        "humanSLRootExploreProbWeightless)", low=0.0, high=0.95,
+    )  # fmt: skip
+    human_c_puct: float = option(
+        0.5,
+        "exploration constant of the visits for human moves (KataGo's humanSLCpuctExploration)",
+        low=0.0,
+        high=1000.0,
+    )
+    human_c_permanent: float = option(
+        0.2,
+        "addition to human-c-puct, times the square root of the visits (KataGo's humanSLCpuctPermanent)",
+        low=0.0,
+        high=1000.0,
+    )
+    human_temperature_early: float = option(
+        0.85, "temperature of the move choice at the start (KataGo's chosenMoveTemperatureEarly)", low=0.0, high=5.0
+    )
+    human_temperature: float = option(
+        0.7, "temperature of the move choice late in the game (KataGo's chosenMoveTemperature)", low=0.0, high=5.0
+    )
+    human_halflife: float = option(
+        80.0, "half-life of the difference between the two temperatures, in moves on 19x19 (KataGo's "
+        "chosenMoveTemperatureHalflife)", low=0.1, high=100000.0,
+    )  # fmt: skip
+    human_only_below: float = option(
+        0.01, "probability below which the temperature has an effect (KataGo's chosenMoveTemperatureOnlyBelowProb)",
+        low=0.0, high=1.0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlayOptions(HumanOptions):
     """Limits of a move, its choice, the clock and resigning; see engine/play/player.py and engine/play/clock.py."""
 
     heading = "Thinking time, move choice, resigning, pondering"

@@ -142,6 +142,6 @@ def encode(position, symmetry, scratch, planes, globals_):
 
 
 @kernel
-def key(position):
+def key(position, scratch):
     """uint64 hash of everything :func:`encode` reads: stones, legal moves, the last 7 moves, side to move."""
     return mix(legality_key(position) ^ recent_moves_key(position, MOST - 1))

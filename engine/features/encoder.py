@@ -10,15 +10,18 @@ encoder is a class for its scratch, two kernels and a call of :func:`register`.
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
 
-from engine.features import alphago, history, katago, keima
+from engine.config.profiles import read_profile
+from engine.features import alphago, history, katago, keima, profiles
 from engine.go.board import META_SIZE
 from engine.go.geometry import on_board_points
 from engine.go.position import META_TO_MOVE, legal_moves, new_position, play_move
+from engine.nets.files.header import PROFILE_VALUES, katago_encoder
 from engine.system.jit import KERNEL_OPTIONS, kernel
 
 
@@ -31,8 +34,8 @@ class Encoder(NamedTuple):
     """C: number of planes, each N x N"""
     globals: int
     """G: number of values for the whole board"""
-    new_scratch: Callable[[int], NamedTuple]
-    """makes working memory for a board size; each thread needs its own"""
+    new_scratch: Callable[..., NamedTuple]
+    """makes working memory for a board size, the only argument; each thread needs its own"""
     rules: str = "those of its training games"
     """help text: the rules that networks with this input distinguish"""
     komi: float | None = None
@@ -40,6 +43,8 @@ class Encoder(NamedTuple):
     counts_beside_atari: bool = True
     """False = in training, untaxed territory beside an own chain in atari did not count:
     :func:`engine.go.position.count_none_beside_atari`"""
+    knows_profiles: bool = False
+    """whether a human profile is among the inputs (:func:`with_profile`)"""
 
 
 class _Kernels(NamedTuple):
@@ -48,7 +53,7 @@ class _Kernels(NamedTuple):
     encode: Any
     """``encode(position, symmetry, scratch, planes, globals_)``"""
     key: Any
-    """``key(position)``: uint64 hash of everything ``encode`` reads"""
+    """``key(position, scratch)``: uint64 hash of everything ``encode`` reads"""
 
 
 _KERNELS: dict[type, _Kernels] = {}
@@ -93,7 +98,7 @@ def kernel_of(scratch: NamedTuple) -> Any:
 
 def key(position: Any, scratch: NamedTuple) -> int:
     """uint64 hash of everything the scratch's encoder reads of a position; part of :func:`cache_key`."""
-    word: int = _KERNELS[type(scratch)].key(position)
+    word: int = _KERNELS[type(scratch)].key(position, scratch)
     return word
 
 
@@ -113,7 +118,7 @@ def _key_in_kernels(position: Any, scratch: Any) -> Callable[..., Any]:
     chosen = _KERNELS[scratch.instance_class].key
 
     def implementation(position: Any, scratch: Any) -> Any:
-        return chosen(position)
+        return chosen(position, scratch)
 
     return implementation
 
@@ -134,7 +139,7 @@ class KeyScratch(NamedTuple):
 @kernel
 def _encode_key(position: Any, symmetry: Any, scratch: KeyScratch, planes: Any, globals_: Any) -> None:
     """Write the position's key, scaled to the range -1 to 1, as the only global value."""
-    globals_[0] = (history.key(position) >> np.uint64(40)) / 8388608.0 - 1.0
+    globals_[0] = (history.key(position, scratch) >> np.uint64(40)) / 8388608.0 - 1.0
 
 
 ANY_RULES = "any: komi, scoring, ko, suicide, taxes are inputs"
@@ -165,22 +170,44 @@ LEELA = register(
 )  # fmt: skip
 
 
-def _katago(name: str, suicide_areas: bool, counts_beside_atari: bool) -> Encoder:
-    """Register one of the four variants of KataGo's input."""
+def _katago(is_human: bool, suicide_areas: bool, without_atari: bool) -> Encoder:
+    """Register one of the variants of KataGo's input; arguments as for :func:`katago_encoder`."""
     rules = "any: komi, scoring, ko, suicide, taxes, button are inputs"
-    if not counts_beside_atari:
+    if without_atari:
         rules += "; untaxed territory does not count beside an own chain in atari"
-    scratch = partial(katago.new_scratch, suicide_areas=suicide_areas)
-    encoder = Encoder(name, katago.PLANES, katago.GLOBALS, scratch, rules, counts_beside_atari=counts_beside_atari)
+    profile = profiles.DEFAULT_PROFILE if is_human else ""
+    encoder = Encoder(
+        katago_encoder(is_human, suicide_areas, without_atari), katago.PLANES,
+        katago.GLOBALS + PROFILE_VALUES * is_human,
+        partial(katago.new_scratch, suicide_areas=suicide_areas, profile=profile), rules,
+        counts_beside_atari=not without_atari, knows_profiles=is_human,
+    )  # fmt: skip
     return register(encoder, katago.KatagoScratch, katago.encode, katago.key)
 
 
-KATAGO = _katago("katago-v7", suicide_areas=False, counts_beside_atari=True)
-KATAGO_SUICIDE = _katago("katago-v7-suicide", suicide_areas=True, counts_beside_atari=True)
-"""For KataGo's networks trained with pass-alive areas computed as if suicide were legal under all rules"""
-KATAGO_ATARI = _katago("katago-v7-atari", suicide_areas=False, counts_beside_atari=False)
-KATAGO_SUICIDE_ATARI = _katago("katago-v7-suicide-atari", suicide_areas=True, counts_beside_atari=False)
-"""Inputs of ``KATAGO_SUICIDE``, for networks trained under version 3 of KataGo's rules, which counts differently"""
+for _variant in product((False, True), repeat=3):
+    _katago(*_variant)
+KATAGO, KATAGO_ATARI, KATAGO_SUICIDE, KATAGO_SUICIDE_ATARI = (
+    ENCODERS[katago_encoder(False, *variant)] for variant in product((False, True), repeat=2)
+)
+"""Inputs of networks without a human profile. ATARI: of those trained under version 3 of KataGo's rules, which counts
+differently. SUICIDE: of those trained with pass-alive areas computed as if suicide were legal under all rules"""
+
+
+def with_profile(encoder: Encoder, profile: str) -> Encoder:
+    """The encoder with another human profile than the default one; with an empty profile the encoder itself.
+
+    Raises:
+        ValueError: no such profile, or the encoder's networks know none; one line.
+    """
+    if not profile:
+        return encoder
+    read_profile(profile)
+    if not encoder.knows_profiles:
+        raise ValueError(f"human profile {profile}: the network knows none, expected one of KataGo's of human play")
+    return encoder._replace(new_scratch=partial(encoder.new_scratch, profile=profile))
+
+
 KEY = Encoder("key", 0, 1, lambda size: KeyScratch())
 """Encoder without planes and with a hash as global value, to measure searches without a network. It is not registered,
 so that no network file can name it."""

@@ -82,7 +82,7 @@ def encode(position, symmetry, scratch, planes, globals_):
 
 
 @kernel
-def key(position):
+def key(position, scratch):
     """uint64 hash of everything these encoders read: the last eight boards and the side to move."""
     n = position.meta[META_N_MOVES]
     word = ZOBRIST[EMPTY, position.meta[META_TO_MOVE]]

@@ -60,6 +60,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from engine.features import profiles
 from engine.features.common import komi_wave, legality_key, mark_recent_moves, recent_moves_key, rules_key
 from engine.features.symmetry import symmetry_steps
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, META_STRIDE, copy_board, is_legal
@@ -86,6 +87,7 @@ from engine.go.rules import (
     TAX_SEKI,
 )
 from engine.go.scoring import area_owner, owner_sign, white_komi
+from engine.nets.files.header import PROFILE_VALUES
 from engine.system.arrays import allocate, copy_items, fill_items
 from engine.system.jit import kernel
 
@@ -357,16 +359,26 @@ class KatagoScratch(NamedTuple):
     working ataris on an earlier board, which are not shown"""
     suicide_areas: Annotated[np.ndarray, "uint8[1]"]
     """1 = areas as if suicide were legal, whatever the rules"""
+    profile: Annotated[np.ndarray, "float32[2, V]"]
+    """values of a human profile with Black and with White to move (:mod:`engine.features.profiles`); V is 0 for
+    networks that know none"""
+    profile_key: Annotated[np.ndarray, "int64[2]"]
+    """hashes of the rows of ``profile``; 0 without a profile"""
 
 
-def new_scratch(size: int, suicide_areas: bool = False) -> KatagoScratch:
+def new_scratch(size: int, suicide_areas: bool = False, profile: str = "") -> KatagoScratch:
     """Working memory for :func:`encode` on boards of one size; one per thread.
 
     Args:
         suicide_areas: encode areas as if suicide were legal, whatever the rules.
+        profile: name of a human profile; empty = none.
     """
-    scratch = allocate(KatagoScratch, life=new_life_scratch(size), ladder=new_ladder_scratch(size), N=size)
+    values = PROFILE_VALUES if profile else 0
+    scratch = allocate(KatagoScratch, life=new_life_scratch(size), ladder=new_ladder_scratch(size), N=size, V=values)
     scratch.suicide_areas[0] = suicide_areas
+    if profile:
+        rows = profiles.profile_values(profile, size)
+        scratch.profile[:], scratch.profile_key[:] = rows, profiles.profile_keys(rows)
     return scratch
 
 
@@ -458,7 +470,7 @@ def encode(position, symmetry, scratch, planes, globals_):
         symmetry: 0 to 7.
         scratch: :class:`KatagoScratch` of this board size, the caller's own.
         planes: float32[PLANES, N, N], overwritten.
-        globals_: float32[GLOBALS], overwritten.
+        globals_: float32[GLOBALS], or with a human profile float32[GLOBALS + PROFILE_VALUES], overwritten.
     """
     ladder = scratch.ladder
     suicide = position.rules[RULE_SUICIDE] == 1 or scratch.suicide_areas[0] == 1
@@ -474,10 +486,12 @@ def encode(position, symmetry, scratch, planes, globals_):
     _write_points(position, symmetry, scratch, flat)
     mark_recent_moves(position, symmetry, shown, flat[RECENT:])
     _write_globals(position, shown, ends, globals_)
+    profile = scratch.profile[position.meta[META_TO_MOVE] - BLACK]
+    copy_items(globals_[GLOBALS:], profile, len(profile))
 
 
 @kernel
-def key(position):
+def key(position, scratch):
     """uint64 hash of everything :func:`encode` reads.
 
     The last moves, the boards between them and the board before the earliest of them determine all kos taken in them.
@@ -492,4 +506,7 @@ def key(position):
             word = mix(word ^ position.hashes[n - age - 1])
     word = rules_key(position, word)
     word = mix(word ^ np.uint64(np.int64(2.0 * _white_komi(position))))
+    profile = scratch.profile_key[position.meta[META_TO_MOVE] - BLACK]
+    if profile != 0:
+        word = mix(word ^ np.uint64(profile))
     return mix(word ^ np.uint64(position.meta[META_BUTTON_TAKER]))

@@ -170,7 +170,7 @@ def globals_of_rules(rules: Rules) -> dict[int, float]:
 
 
 @kernel
-def key(position):
+def key(position, scratch):
     """uint64 hash of everything :func:`encode` reads.
 
     That is the stones, the side to move, what decides legality, recent moves, rules, handicap and, under territory

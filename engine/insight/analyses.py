@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.config import SearchOptions
+from engine.config import HumanOptions, SearchOptions
 from engine.go.board import META_SIZE
 from engine.go.game import Game
 from engine.go.position import Position
@@ -29,6 +29,7 @@ from engine.insight.raw_outputs import NOTHING, PositionOutput, PositionQuery, s
 from engine.nets.notices import say_once
 from engine.play.backend import show_board, warn_of_komi
 from engine.play.factory import Parts, fitting, ownership_tables, parts_with
+from engine.play.human import EXPLORED_MIB, HumanNetwork, HumanOutput
 from engine.play.score import root_ending
 from engine.search.endings import RootEnding
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
@@ -46,15 +47,21 @@ RAW_S = 0.5
 """Longest wait for the network's raw outputs once a job is ended early, and before each report during a search"""
 PATIENCE_S = 30.0
 """Longest wait for the network's raw outputs after a search"""
+SEARCH_ALONE = HumanOptions()
+"""No exploration of human moves"""
 AT_ONCE = {"cpu": 16, "gpu": 64}
 """Default number of concurrent searches, by kind of device; each search has only a leaf or two in flight"""
 
 
 class Analysis(NamedTuple):
-    """The results of a search, and the network's raw outputs for the searched position."""
+    """The results of a search, and the networks' raw outputs for the searched position."""
 
     report: Report
     raw: PositionOutput
+    human: HumanOutput | None = None
+    """of the human network beside the main one, for the human profile that was asked for"""
+    explored: Report | None = None
+    """of the search of human moves (:mod:`engine.play.human`); None = there was none, or it has not ended"""
 
     @property
     def ownership_black(self) -> np.ndarray | None:
@@ -72,6 +79,7 @@ class Task:
 
     position: Position
     options: SearchOptions
+    """``human_profile`` is that of the human network if there is one beside the main network"""
     visits: int
     seconds: float = 0.0
     """0 = no limit"""
@@ -84,6 +92,13 @@ class Task:
     """seconds between reports during the search"""
     first_s: float = math.inf
     """seconds until the first report during the search; 0 = ``interval_s``, infinite = no reports during the search"""
+    human: HumanOptions = SEARCH_ALONE
+    """of which the exploration of human moves has an effect"""
+
+    def limits(self, begin: float, end: float, interrupt: threading.Event) -> SearchLimits:
+        """The limits of a search that gets the visits and the time from one share of them to another."""
+        visits = max(1, round(self.visits * end) - round(self.visits * begin))
+        return SearchLimits(visits, self.seconds * (end - begin), interrupt=interrupt)
 
 
 class Job:
@@ -112,16 +127,19 @@ class Analyses:
     Threads: one thread calls ``submit``, ``end``, ``finish`` and ``close``.
     """
 
-    def __init__(self, parts: Parts, server: InferenceServer | None, at_once: int) -> None:
+    def __init__(
+        self, parts: Parts, server: InferenceServer | None, at_once: int, human: HumanNetwork | None = None
+    ) -> None:
         """Start the threads.
 
         Args:
             parts: as loaded; each search uses them with its task's options (:func:`parts_with`).
             server: inference server of all searches, made with ``shared=True``; None = no network.
             at_once: number of concurrent searches, at most :func:`positions_at_once`.
+            human: human network beside the main one; None = none.
         """
-        self._loaded, self._server, self._at_once = parts, server, at_once
-        self.parts_of = lru_cache(MOST_PARTS)(partial(parts_with, parts))
+        self._loaded, self._server, self._at_once, self._human = parts, server, at_once, human
+        self.parts_of = lru_cache(MOST_PARTS)(self._parts_with)
         """by options: the loaded parts with these options (:func:`parts_with`), cached"""
         self._queue: list[tuple[int, int, Job]] = []
         self._numbers = itertools.count()
@@ -177,9 +195,17 @@ class Analyses:
         self.finish()
 
     def forget(self) -> None:
-        """Clear the cache of the network's outputs."""
-        if self._server is not None:
-            self._server.forget()
+        """Clear the caches of the networks' outputs."""
+        for server in (self._server, self._human.server if self._human else None):
+            if server is not None:
+                server.forget()
+
+    def _parts_with(self, options: SearchOptions) -> Parts:
+        """See ``parts_of``; raises ``ValueError`` for options that a network does not allow."""
+        if self._human is not None:
+            self._human.check_profile(options.human_profile)
+            options = replace(options, human_profile="")
+        return parts_with(self._loaded, options)
 
     def _run(self) -> None:
         """Main loop of a thread: analyse one job after another until :meth:`finish` or :meth:`close`."""
@@ -234,11 +260,13 @@ class Analyses:
             ending = root_ending(search, position, partial(ownership_tables, parts))
             watcher = Watcher(partial(_report_during, job, query, ending), task.interval_s, task.first_s, fewest,
                               task.ownership)  # fmt: skip
-            limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
+            human = self._human_output(job)
+            share = 1.0 - task.human.human_explore if human is not None else 1.0
+            limits = task.limits(0.0, share, job.ended)
             try:
                 report = search.run(limits, task.moves, watcher, wide_root_noise=task.options.wide_root_noise,
                                     ending=ending)  # fmt: skip
-                if search.is_full and report.visits < task.visits:
+                if search.is_full and report.visits < limits.visits:
                     say_once("searches end early, for their share of --memory is full; increase it")
             except NetworkFailed as error:
                 say_once(str(error))
@@ -246,11 +274,47 @@ class Analyses:
                 if not report.visits:
                     job.on_failure(str(error))
                     return
-            job.on_report(_analysis(report, _raw_output(job, query), ending) if report.visits else None, False)
+            explored = self._explore(job, parts, server, human, share) if human is not None and share < 1.0 else None
+            found = _analysis(report, _raw_output(job, query), ending)._replace(human=human, explored=explored)
+            job.on_report(found if report.visits else None, False)
         finally:
             search.close()
             if query is not None:
                 query.cancel()
+
+    def _human_output(self, job: Job) -> HumanOutput | None:
+        """The human network's output for a job's position; None if there is no network, or it is asked for nothing."""
+        task, human = job.task, self._human
+        if human is None or (human.knows_profiles and not task.options.human_profile):
+            return None
+        deadline_s = time.perf_counter() + PATIENCE_S
+        try:
+            return human.output(task.position, task.options.human_profile, deadline_s, job.ended)
+        except NetworkFailed as error:
+            say_once(f"human network: {error}")
+            return None
+
+    def _explore(
+        self, job: Job, parts: Parts, server: InferenceServer | None, human: HumanOutput, begin: float
+    ) -> Report | None:
+        """Search human moves with a job's visits and time from the share ``begin`` on; None if it was ended."""
+        if server is None or job.ended.is_set():
+            return None
+        search = Search(_for_one(parts.options, server, self._at_once), server, parts.encoder, parts.patterns)
+        search.limit_memory(EXPLORED_MIB << 20)
+        search.set_position(job.task.position)
+        with self._changed:
+            main, job.search = job.search, search
+        try:
+            limits = job.task.limits(begin, 1.0, job.ended)
+            return search.run(limits, job.task.moves, policy=human.root_policy(job.task.human))
+        except NetworkFailed as error:
+            say_once(str(error))
+            return None
+        finally:
+            with self._changed:
+                job.search = main
+            search.close()
 
     def _share_memory(self) -> None:
         """Divide the memory of trees anew among the running searches. The caller holds the lock."""

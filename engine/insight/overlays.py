@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.config import SearchOptions
-from engine.features.encoder import ENCODERS
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board
 from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes, new_ladder_scratch
@@ -39,12 +38,12 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
         ValueError: the network failed, or did not answer in time or before an interruption; one line.
     Threads: as for :class:`Player`; pondering may continue meanwhile.
     """
-    server = player.server
-    if server is None or "policy" not in server.spec.heads:
+    server, encoder = player.server, player.encoder
+    if server is None or encoder is None or "policy" not in server.spec.heads:
         return Policy(_tree_policy(player.game.position, color, player.search_options), float("nan"))
     deadline_s = time.perf_counter() + PATIENCE_S
     try:
-        query = PositionQuery(server, ENCODERS[server.spec.encoder], player.position_for(color), symmetry)
+        query = PositionQuery(server, encoder, player.position_for(color), symmetry)
         found = query.outputs_unless(player.interrupted, deadline_s)
     except NetworkFailed as error:
         raise ValueError(str(error)) from error

@@ -62,7 +62,7 @@ class PositionQuery:
             NetworkFailed: the server is closed.
         """
         self._server, self._position, self._symmetry = server, position, symmetry
-        planes, globals_ = inputs(encoder.name, position, symmetry)
+        planes, globals_ = inputs(encoder, position, symmetry)
         self._request: Request = server.new_request(planes.shape[2], 1, planes.shape[1], globals_.shape[1])
         self._request.state = State.FILLING
         self._request.planes[:], self._request.globals[:], self._request.count = planes, globals_, 1
@@ -135,9 +135,9 @@ def owner_letters(ownership: np.ndarray) -> str:
     return "".join(OWNER_LETTERS[step] for step in steps.round().astype(int).tolist())
 
 
-def inputs(encoder_name: str, position: Position, symmetry: int) -> tuple[np.ndarray, np.ndarray]:
+def inputs(encoder: Encoder, position: Position, symmetry: int) -> tuple[np.ndarray, np.ndarray]:
     """One position encoded under one symmetry: planes float32[1, C, N, N] and globals float32[1, G]."""
-    size, encoder = int(position.board.meta[META_SIZE]), ENCODERS[encoder_name]
+    size = int(position.board.meta[META_SIZE])
     planes = np.zeros((1, encoder.planes, size, size), np.float32)
     globals_ = np.zeros((1, encoder.globals), np.float32)
     encode(position, symmetry, encoder.new_scratch(size), planes[0], globals_[0])
@@ -180,16 +180,19 @@ class RawEvaluation(NamedTuple):
     """float64[N*N] in policy order, 1 = White's"""
 
 
-def raw_evaluation(network: RawNetwork, position: Position, symmetry: int, optimism: float) -> RawEvaluation:
+def raw_evaluation(
+    network: RawNetwork, position: Position, symmetry: int, optimism: float, encoder: Encoder | None = None
+) -> RawEvaluation:
     """A network's outputs for a position under one symmetry (engine/features/symmetry.py).
 
     Args:
+        encoder: the network's, with a human profile; None = with the default profile.
         optimism: see :meth:`engine.nets.raw.RawNetwork.ask`.
     Raises:
         ValueError: the network does not play this board size; one line.
     """
     size = int(position.board.meta[META_SIZE])
-    output = network.ask(*inputs(network.spec.encoder, position, symmetry), optimism)
+    output = network.ask(*inputs(encoder or ENCODERS[network.spec.encoder], position, symmetry), optimism)
     policy, ownership = np.full(size * size + 1, np.nan), np.full(size * size, np.nan)
     if output.policy is not None:
         policy = move_probabilities(output.policy, position, symmetry)
@@ -208,7 +211,8 @@ def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -
     """
     if player.network_path is None:
         raise ValueError("there is no network to ask")
-    return raw_evaluation(_network(player.network_path), player.position_for(color), symmetry, optimism)
+    position = player.position_for(color)
+    return raw_evaluation(_network(player.network_path), position, symmetry, optimism, player.encoder)
 
 
 @functools.lru_cache(maxsize=1)

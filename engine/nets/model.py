@@ -118,7 +118,6 @@ class Model(_PartModule):
     shape: Any
     describe: Any
     heads_of: Any
-    globals_at: Any
     prefers_float16: bool
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
@@ -127,7 +126,7 @@ class Model(_PartModule):
 
     def outputs(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
         """The outputs of :meth:`engine.nets.network.PlainNetwork.describe` by name."""
-        forward = TorchForward(planes, self.globals_at(int(planes.shape[2]), globals_), self.training)
+        forward = TorchForward(planes, globals_, self.training)
         self.describe(forward)
         return forward.outputs
 

@@ -230,10 +230,6 @@ class PlainNetwork(Part):
         """
         raise NotImplementedError
 
-    def globals_at(self, size: int, globals_: Any) -> Any:
-        """The global values that :meth:`describe` takes on boards of ``size`` x ``size``; by default the network's."""
-        return globals_
-
 
 @dataclass(frozen=True)
 class NetworkSpec:

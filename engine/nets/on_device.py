@@ -100,7 +100,7 @@ class Reference:
             planes: float32[B, C, N, N]; ``globals_`` float32[B, G].
         """
         if self._model is None:
-            forward = NumpyForward(planes, self._network.globals_at(planes.shape[2], globals_))
+            forward = NumpyForward(planes, globals_)
             with suppress(Unwritable):
                 self._network.describe(forward)
                 return forward.outputs

@@ -4,7 +4,7 @@ import threading
 from dataclasses import replace
 
 from engine.config import SearchOptions
-from engine.features.encoder import ENCODERS
+from engine.features.encoder import ENCODERS, Encoder
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
@@ -39,6 +39,11 @@ class Backend:
     def server(self) -> InferenceServer | None:
         """The inference server; None without a network for the current board size."""
         return self._server if self._parts.networks else None
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The network's encoder; None without a network for the current board size."""
+        return self._parts.encoder
 
     def tables(self) -> Tables | None:
         """The rollout policy that estimates ownership; None = uniformly random rollouts."""

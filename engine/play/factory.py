@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import resolve
-from engine.features.encoder import ENCODERS, Encoder, sample_inputs
+from engine.features.encoder import ENCODERS, Encoder, sample_inputs, with_profile
 from engine.inference.server import InferenceServer
 from engine.nets.devices import choose_devices
 from engine.nets.network import Network, NetworkSpec
@@ -51,6 +51,7 @@ def load_parts(options: SearchOptions, network: NetworkPath | None, device: str,
         ValueError: network or device cannot be used, or the options take too much memory; one clear line.
     """
     if network is None:
+        _encoder(None, options)
         check_memory(resolved(options, None), None, None)
         return Parts(options, [], None, None, _patterns(options, None))
     load = load or load_network
@@ -61,7 +62,7 @@ def load_parts(options: SearchOptions, network: NetworkPath | None, device: str,
     options = _forced(options, spec)
     check_memory(resolved(options, networks[0]), networks[0], ENCODERS[spec.encoder])
     reload = partial(load, network, samples=sample_inputs)
-    return Parts(options, networks, reload, ENCODERS[spec.encoder], _patterns(options, spec))
+    return Parts(options, networks, reload, _encoder(spec, options), _patterns(options, spec))
 
 
 def parts_with(parts: Parts, options: SearchOptions) -> Parts:
@@ -74,7 +75,9 @@ def parts_with(parts: Parts, options: SearchOptions) -> Parts:
     options = _forced(options, spec)
     network = parts.networks[0] if parts.networks else None
     check_memory(resolved(options, network), network, parts.encoder)
-    return parts if options == parts.options else parts._replace(options=options, patterns=_patterns(options, spec))
+    if options == parts.options:
+        return parts
+    return parts._replace(options=options, encoder=_encoder(spec, options), patterns=_patterns(options, spec))
 
 
 def without_network(parts: Parts) -> Parts:
@@ -99,6 +102,19 @@ def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
     if not play.policy_only:
         return search
     return replace(search, root_symmetries=resolve(search, "policy_only").root_symmetries)
+
+
+def _encoder(spec: NetworkSpec | None, options: SearchOptions) -> Encoder | None:
+    """The encoder of a network, with the human profile of the options; None without a network.
+
+    Raises:
+        ValueError: the network does not know the profile; one line.
+    """
+    if spec is None:
+        if options.human_profile:
+            raise ValueError(f"human profile {options.human_profile}: there is no network to imitate it")
+        return None
+    return with_profile(ENCODERS[spec.encoder], options.human_profile)
 
 
 def _forced(options: SearchOptions, spec: NetworkSpec | None) -> SearchOptions:

@@ -32,6 +32,10 @@ class Part(NamedTuple):
     begin: float
     end: float
 
+    def scaled(self, share: float) -> "Part":
+        """The same part of the first ``share`` of a move's time and visits."""
+        return Part(share * self.begin, share * self.end)
+
 
 WHOLE = Part(0.0, 1.0)
 

@@ -6,6 +6,7 @@ An analysis (:func:`analyze`) is a search without a time limit that ends with an
 continues its tree. Once the tree has reached its memory limit, the analysis repeats its last report.
 """
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -14,9 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from engine.config import PlayOptions, SearchOptions
+from engine.features.encoder import Encoder
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, PASS, WHITE
-from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacity
+from engine.go.position import META_PASSES, META_TO_MOVE, Position, new_position, with_capacity
 from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.notices import say_once
@@ -24,8 +26,9 @@ from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
 from engine.play.factory import Loader, for_play
 from engine.play.game_session import RESIGN, GameSession, Purpose
+from engine.play.human import EXPLORED_MIB, HumanNetwork, HumanOutput, choose_human
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
-from engine.play.move_plan import SETTLED_A_MOVE, MovePlan, Resignation, is_endgame, unsearched_move
+from engine.play.move_plan import SETTLED_A_MOVE, Decision, MovePlan, Resignation, is_endgame, unsearched_move
 from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, WHOLE, MoveTime, Part
 from engine.play.pondering import Ponder
 from engine.play.score import Score, root_ending, score, strict_end
@@ -45,6 +48,8 @@ PROMPT_S = 0.1
 UNSEEN_S = 0.02
 """Time of a move before its command is read and after its answer is written; when it was not counted, our clock was
 half a second behind the referee's after 40 moves on a busy machine"""
+HUMAN_SHARE = 0.5
+"""Longest wait for the human network, as a share of a move's time"""
 FINAL_S = 10.0
 """Longest wait for the network's ownership in an estimate of the game's end that a client asks for"""
 
@@ -66,14 +71,16 @@ class Player(GameSession):
         komi: float = DEFAULT_KOMI,
         any_size: bool = False,
         load: Loader | None = None,
+        human: NetworkPath | None = None,
     ) -> None:
-        """Load the network and set up the board.
+        """Load the networks and set up the board.
 
         Args:
             search_options: seed 0 = a random seed.
             network, device, load: as for :func:`engine.play.factory.load_parts`.
             size: first board size, or the nearest one that the network plays.
             any_size: whether rollouts alone play board sizes that the network does not play; else these are refused.
+            human: file of a human network, which moves are drawn from (:mod:`engine.play.human`); None = none.
         Raises:
             ValueError: network, device, rules or komi cannot be used; one clear line.
         """
@@ -81,7 +88,13 @@ class Player(GameSession):
         self.last_genmove_report: Report | None = None
         """report of the search for the latest move; None if the move needed no search"""
         self.network_path = network
-        self._backend = Backend(for_play(self.search_options, play_options), network, device, load)
+        self.human = HumanNetwork(human, device, load) if human is not None else None
+        """the human network that moves are drawn from; None = the search chooses them"""
+        self._human_sizes: set[int] = set()
+        """board sizes for which the human network is warm"""
+        self._explored: Search | None = None
+        """the search of human moves, once it is needed"""
+        self._backend = Backend(self._options_of_search(self.search_options, play_options), network, device, load)
         super().__init__(size, rules, komi, play_options.lag, None if any_size else self._backend.sizes)
         self.interrupted = threading.Event()
         """set from :meth:`interrupt` to :meth:`resume`: searches end at once"""
@@ -105,6 +118,22 @@ class Player(GameSession):
         """The inference server; None without a network for the current board size."""
         return self._backend.server
 
+    @property
+    def encoder(self) -> Encoder | None:
+        """The network's encoder, with the human profile; None without a network for the current board size."""
+        return self._backend.encoder
+
+    def _options_of_search(self, search: SearchOptions, play: PlayOptions) -> SearchOptions:
+        """The options of the main network's search; a human network beside it takes the human profile.
+
+        Raises:
+            ValueError: the human network does not know the profile; one line.
+        """
+        if self.human is not None:
+            self.human.check_profile(search.human_profile)
+            search = replace(search, human_profile="")
+        return for_play(search, play)
+
     def _make_search(self) -> None:
         """Make a search with an empty tree, and the :class:`Ponder` that runs it in the opponent's time."""
         self._search = self._backend.new_search()
@@ -119,7 +148,7 @@ class Player(GameSession):
         """
         self.ponder.stop()
         search = search.seeded()
-        if self._backend.configure(for_play(search, play)):
+        if self._backend.configure(self._options_of_search(search, play)):
             self._replace_search()
         if search.seed != self.search_options.seed:
             self._random = np.random.default_rng(search.seed)
@@ -129,6 +158,7 @@ class Player(GameSession):
     def _replace_search(self) -> None:
         """Make a new search after a change of options or board size, and warm it up before a clock runs."""
         self._search.close()
+        self._explored = None
         self._make_search()
         self._search.set_position(self.game.position)
         try:
@@ -143,11 +173,15 @@ class Player(GameSession):
         self.ponder.stop()
         self._search.close()
         self._backend.close()
+        if self.human is not None:
+            self.human.close()
 
     def interrupt(self) -> None:
         """Stop the search in progress, and following ones at their start, until :meth:`resume`. Threads: any."""
         self.interrupted.set()
         self._search.stop()
+        if (explored := self._explored) is not None:
+            explored.stop()
 
     def resume(self) -> None:
         """End an interruption. Threads: any."""
@@ -181,6 +215,9 @@ class Player(GameSession):
         if self._backend.fit(self.game.size):
             self._replace_search()
         self._backend.warm_up(self.game.size)
+        if self.human is not None and self.game.size not in self._human_sizes:
+            self._human_sizes.add(self.game.size)
+            self._human_output(new_position(self.game.size), math.inf)
         self.last_genmove_report = None
 
     def genmove(
@@ -221,10 +258,12 @@ class Player(GameSession):
                 # After a pass the end may be estimated twice more after the search.
                 move_time.reserve_s = 2 * (move_time.used_s - before_s)
         plan = MovePlan(self.game, position, estimate, self._backend, moves, cleanup)
-        reports = [self._run(position, move_time, one.part, one.moves, watcher) for one in plan.searches]
+        human = self._ask_human(position, plan, move_time)
+        share = 1.0 - self.options.human_explore if human is not None else 1.0
+        reports = [self._run(position, move_time, one.part.scaled(share), one.moves, watcher) for one in plan.searches]
         decision = plan.decide(reports, time.perf_counter() + max(0.0, move_time.left_s))
-        self.last_genmove_report = report = decision.report
-        point = unsearched_move(self.game, color, moves) if report is None or decision.passes else self._draw(report)
+        self.last_genmove_report = decision.report
+        point = self._chosen(position, moves, plan, decision, move_time, human)
         self._answered_s = time.perf_counter()
         used_s = self._answered_s - started_s + UNSEEN_S
         if purpose.plays:
@@ -240,10 +279,70 @@ class Player(GameSession):
             self._proposed = color, point, used_s
         return point
 
-    def _draw(self, report: Report) -> int:
-        """The move to play from a report, drawn at random in the opening if a temperature is set."""
-        is_opening = self.game.n_moves < self.options.temperature_moves
-        return choose(report, self.options.temperature if is_opening else 0.0, self._random)
+    def _chosen(
+        self, position: Position, moves: MoveFilter, plan: MovePlan, decision: Decision, move_time: MoveTime,
+        human: HumanOutput | None,
+    ) -> int:  # fmt: skip
+        """The move of a decision: a pass, a move of the human network, the report's move, or one drawn from the report
+        in the opening if a temperature is set.
+
+        Args:
+            moves: the caller's filter.
+            human: the human network's output; None = it has no part in the choice.
+        """
+        color, report, options = int(position.meta[META_TO_MOVE]), decision.report, self.options
+        if report is None or decision.passes:
+            return unsearched_move(self.game, color, moves)
+        if human is None:
+            is_opening = self.game.n_moves < options.temperature_moves
+            return choose(report, options.temperature if is_opening else 0.0, self._random)
+        allowed = plan.searches[0].moves
+        explored = self._explore(position, human, allowed, move_time) if options.human_explore > 0.0 else None
+        return choose_human(
+            human, report, explored, lambda point: allowed.allows(color, point), self.game.n_moves, self.game.size,
+            options, self._random,
+        )  # fmt: skip
+
+    def _ask_human(self, position: Position, plan: MovePlan, move_time: MoveTime) -> HumanOutput | None:
+        """The human network's output for a move; None if it has no part in the choice, or, with a line on standard
+        error, if it gives none in time.
+
+        It is asked before the search, which uses up the move's time. A plan of two searches captures dead stones, and a
+        plan of none passes: both do without it.
+        """
+        if self.human is None or len(plan.searches) != 1:
+            return None
+        return self._human_output(position, move_time.deadline_s(HUMAN_SHARE))
+
+    def _human_output(self, position: Position, deadline_s: float) -> HumanOutput | None:
+        """The human network's output; None, with a line on standard error, if it gives none."""
+        assert self.human is not None
+        try:
+            output = self.human.output(position, self.search_options.human_profile, deadline_s)
+        except NetworkFailed as error:
+            say_once(f"human network: {error}; the search chooses the moves")
+            return None
+        if output is None:
+            reason = "has not answered in time" if self.human.spec.plays(self.game.size) else "does not play this board"
+            say_once(f"human network {self.human.spec.name} {reason}: the search chooses the move")
+        return output
+
+    def _explore(
+        self, position: Position, output: HumanOutput, moves: MoveFilter, move_time: MoveTime
+    ) -> Report | None:
+        """Search likely human moves within the rest of the move's time and visits; None without a network or time."""
+        if self.server is None or move_time.left_s < RUSHED_S or self.interrupted.is_set():
+            return None
+        if self._explored is None:
+            self._explored = self._backend.new_search()
+            self._explored.limit_memory(EXPLORED_MIB << 20)
+        self._explored.set_position(position)
+        limits = move_time.limits(Part(1.0 - self.options.human_explore, 1.0))
+        try:
+            return self._explored.run(limits, moves, policy=output.root_policy(self.options))
+        except NetworkFailed as error:
+            say_once(f"{error}; human moves are not searched")
+            return None
 
     def analyze(self, color: int, watcher: Watcher, moves: MoveFilter = EVERY_MOVE) -> None:
         """Analyse the position for a colour, in or out of turn, until interrupted (:func:`analyze`).

@@ -4,6 +4,7 @@ Dirichlet noise makes games differ; averaging the priors over all symmetries mak
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,17 @@ def add_dirichlet_noise(tree: Tree, share: float, rng: np.random.Generator) -> N
     noise = rng.dirichlet(np.full(there.sum(), CONCENTRATION / there.sum()))
     priors[there] = (1.0 - share) * priors[there] + share * noise
     write_priors(tree, priors, codes)
+
+
+class RootPolicy(NamedTuple):
+    """A policy that replaces the priors of the root, and how a search explores its moves."""
+
+    logits: np.ndarray
+    """float32[N*N + 1] in policy order"""
+    c_puct: float
+    """exploration constant at the root"""
+    c_permanent: float
+    """part of it that grows with the square root of the root's visits"""
 
 
 def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temperature: float) -> None:

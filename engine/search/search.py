@@ -27,7 +27,7 @@ from engine.nets.notices import say_once
 from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
-from engine.search.choosing import add_dirichlet_noise, best_first, replace_root_priors
+from engine.search.choosing import RootPolicy, add_dirichlet_noise, best_first, replace_root_priors
 from engine.search.endings import RootEnding, is_near_end
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.ownership import NO_OWNERSHIP, NodeOwnership
@@ -219,6 +219,7 @@ class Search:
     def run(
         self, limits: SearchLimits, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None,
         ownership: bool = False, wide_root_noise: float = 0.0, ending: RootEnding | None = None,
+        policy: RootPolicy | None = None,
     ) -> Report:  # fmt: skip
         """Search the current position; blocks until a limit is reached or :meth:`stop` is called.
 
@@ -228,6 +229,7 @@ class Search:
             ownership: the final report contains ownership.
             wide_root_noise: as KataGo's ``wideRootNoise`` (:mod:`engine.search.selection`).
             ending: for analyses, the root's final score (:mod:`engine.search.endings`).
+            policy: replaces the priors of the root, which no run without it has searched.
         Returns:
             Report: with at least one move, unless the filter excludes all root moves. It has no visits and no moves if
             ``first_s`` passed or :meth:`stop` was called before the network evaluated the root.
@@ -239,8 +241,11 @@ class Search:
             root_size = int(self._root.board.meta[META_SIZE])
             keeps = watcher is not None and watcher.ownership and self._keep_ownership()
             self._begin_run(limits, moves.table(root_size, int(self._root.meta[META_TO_MOVE])), ending)
-            self._shared.tuning = self._shared.tuning._replace(wide_root_noise=float(wide_root_noise))
-            self._prepare_root(limits)
+            c_puct, c_permanent = policy[1:] if policy else (0.0, 0.0)
+            self._shared.tuning = self._shared.tuning._replace(
+                wide_root_noise=float(wide_root_noise), root_c_puct=float(c_puct), root_c_permanent=float(c_permanent)
+            )
+            self._prepare_root(limits, policy)
             is_wanted = ownership or (watcher is not None and watcher.ownership and not keeps)
             ownership_black = self._ownership_within(limits) if is_wanted else None
             self._work(self._run, watcher, ownership_black)
@@ -311,15 +316,23 @@ class Search:
             self._clear_tree()
         self._never_excluded &= move_filter[0]
 
-    def _prepare_root(self, limits: SearchLimits) -> None:
-        """If the options ask for noise or all symmetries, evaluate the root and change its priors, once per root."""
+    def _prepare_root(self, limits: SearchLimits, policy: RootPolicy | None) -> None:
+        """If there is a policy, or the options ask for noise or all symmetries, evaluate the root and change its
+        priors, once per root."""
         options, tree = self._setup.options, self._shared.tree
-        if self._is_root_ready or (options.root_noise == 0.0 and root_symmetries(options) == 1):
+        is_asked = policy is not None or options.root_noise > 0.0 or root_symmetries(options) > 1
+        if self._is_root_ready or not is_asked:
             return
         if tree.state[tree.meta[META_ROOT]] != EXPANDED:
             self._work(replace(self._run, stoppers=(Interrupt(self._workers.stopping), VisitLimit(1))), None, None)
-        if tree.state[tree.meta[META_ROOT]] == EXPANDED:
+        if tree.state[tree.meta[META_ROOT]] != EXPANDED:
+            return
+        if policy is None:
             self._change_priors(limits)
+        else:
+            with self._shared.lock:
+                replace_root_priors(tree, self._root, policy.logits, 1.0)
+            self._is_root_ready = True
 
     def _change_priors(self, limits: SearchLimits) -> None:
         """Average the expanded root's priors over all symmetries and add noise, as the options ask."""

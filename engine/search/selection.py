@@ -61,6 +61,11 @@ class Tuning(NamedTuple):
     """exponent of the child weights (:mod:`engine.search.values`)"""
     wide_root_noise: float = 0.0
     """as KataGo's ``wideRootNoise`` (:mod:`engine.search.selection`)"""
+    root_c_puct: float = 0.0
+    """exploration constant at the root; 0 = ``c_puct``"""
+    root_c_permanent: float = 0.0
+    """part of ``root_c_puct`` that grows with the square root of the root's visits (KataGo's
+    ``humanSLCpuctPermanent``)"""
 
 
 class NodeStats(NamedTuple):
@@ -119,6 +124,15 @@ def exploration(tuning, stats):
     return tuning.c_puct * math.sqrt(max(stats.visits, 1))
 
 
+@kernel
+def root_exploration(tuning, stats):
+    """:func:`exploration` at the root, where the exploration constant may be another one and grow with the visits."""
+    if tuning.root_c_puct == 0.0 and tuning.root_c_permanent == 0.0:
+        return exploration(tuning, stats)
+    root_of_visits = math.sqrt(max(stats.visits, 1))
+    return (tuning.root_c_puct + tuning.root_c_permanent * root_of_visits) * root_of_visits
+
+
 @inlined_kernel
 def puct(value, prior, visits, virtual_visits, tuning, scale):
     """The PUCT score of a move: Q - virtual loss + c_puct * P * sqrt(N) / (1 + n).
@@ -175,9 +189,11 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
         int: NONE if the filter allows no move, or the pool of edges is full.
     """
     unvisited = stats.mean
-    if node != tree.meta[META_ROOT]:
+    if node == tree.meta[META_ROOT]:
+        scale = root_exploration(tuning, stats)
+    else:
         unvisited -= tuning.fpu_reduction * math.sqrt(tree.edge_prior_mass[node])
-    scale = exploration(tuning, stats)
+        scale = exploration(tuning, stats)
     first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.puct_scores
     if tuning.is_plain:
         _puct_scores_of_network(

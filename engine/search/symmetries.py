@@ -26,7 +26,11 @@ class SymmetricEvaluation:
         self._requests: list[Request] = []
 
     def outputs(
-        self, position: Position, deadline_s: float = math.inf, interrupt: threading.Event | None = None
+        self,
+        position: Position,
+        deadline_s: float = math.inf,
+        interrupt: threading.Event | None = None,
+        most: int = SYMMETRIES,
     ) -> dict[int, Request]:
         """The network's outputs for a position under each symmetry.
 
@@ -34,6 +38,7 @@ class SymmetricEvaluation:
             deadline_s: ``time.perf_counter`` at which waiting for outputs ends.
             interrupt: if it is set before this call, outputs are not waited for. To interrupt this call later, call
                 :meth:`cancel` too.
+            most: maximum number of symmetries.
         Returns:
             by symmetry, the requests with outputs (in slot 0) that were evaluated in time, perhaps none.
         Raises:
@@ -42,7 +47,7 @@ class SymmetricEvaluation:
         server, encoder = self._network
         size = int(position.board.meta[META_SIZE])
         scratch = encoder.new_scratch(size)
-        count = min(SYMMETRIES, server.positions_until(deadline_s))
+        count = min(most, server.positions_until(deadline_s))
         # One request for each symmetry: all evaluators share the work, and waiting requests can be cancelled.
         requests = self._requests = [server.new_request(size, 1, encoder.planes, encoder.globals) for _ in range(count)]
         try:

@@ -90,7 +90,7 @@ SUBCOMMANDS = {
     "doctor": ("gtp.cli.doctor:doctor", "Check that everything works here, and say what to fix"),
     "match": ("bench.match.command:command", "Let two GTP engines play a match, and print the Elo difference"),
     "benchmark": ("bench.speed.benchmark:command", "Find the settings that play strongest on this machine"),
-    "weights": ("gtp.cli.weights:weights_group", "Show, check, find, convert and average network files"),
+    "weights": ("gtp.cli.weights:weights_group", "Show, check, find, get, convert and average network files"),
     "train": ("gtp.cli.train:train", "Train networks on game records and teacher's labels"),
     "data": ("gtp.cli.data:data", "Make training data from game records, and look at it"),
     "alphago": ("gtp.cli.alphago:alphago", "Build AlphaGo of 2016 whole, and measure what its parts are worth"),

@@ -14,8 +14,10 @@ import click
 
 from engine import __version__
 from engine.config import SearchOptions, SessionOptions, SetupOptions
+from engine.config.profiles import NO_PROFILE
+from engine.nets.files.header import expected_input
 from gtp.cli.arguments import Whole
-from gtp.cli.options import GroupedCommand, options_of, player_from, settings_option
+from gtp.cli.options import GroupedCommand, Player, options_of, player_from, settings_option
 from gtp.cli.settings import with_whole_paths
 from gtp.info import described
 from gtp.json.settings import AT_START, FALSE, Settings, override, read_config, read_pairs
@@ -36,6 +38,7 @@ MAX_LINE = 1 << 24
 QUIT_S = 1.0
 """Maximum time, in seconds, to write the last answers under ``-quit-without-waiting``"""
 MOST_POSITIONS = 16384
+PROFILE = "humanSLProfile"
 RANDOMIZE = "nnRandomize"
 """KataGo's setting of random symmetries; false = none, so that searches are reproducible"""
 
@@ -59,7 +62,7 @@ def _say_uncaught(reason: str) -> None:
 @click.command(cls=AnalysisCommand, context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.option("-config", "configs", multiple=True, metavar="FILE", help="KataGo's config file; repeatable")
 @click.option("-model", metavar="FILE", help="network file, same as --weights")
-@click.option("-human-model", metavar="FILE", help="human-play network of KataGo, which is ignored")
+@click.option("-human-model", metavar="FILE", help="human network, same as --human-weights")
 @click.option(
     "-override-config",
     "overrides",
@@ -77,7 +80,7 @@ def _say_uncaught(reason: str) -> None:
 @click.option("--visits", default=Settings.visits, type=Whole(1), help="visits of queries without maxVisits")
 @click.version_option(__version__, "-version", "--version", prog_name="Keima", help="show the version and exit")
 @settings_option(SearchOptions, SetupOptions, SessionOptions)
-@options_of(SetupOptions, "weights", "device")
+@options_of(SetupOptions, "weights", "human_weights", "device")
 @options_of(SearchOptions)
 @options_of(SessionOptions, "log_file")
 @click.pass_context
@@ -98,20 +101,19 @@ def analysis(
     output = Output()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    if human_model:
-        print(f"keima: human model {human_model} is ignored: Keima does not imitate human play", file=sys.stderr)
+    values |= {"weights": model or values["weights"], "human_weights": human_model or values["human_weights"]}
     try:
-        player = player_from(ctx, config, values | {"weights": model or values["weights"]})
+        player = player_from(ctx, config, values)
         log_file = with_whole_paths(player.values, Path.cwd())["log_file"]
         log = start_log(Path(log_file)) if log_file else None
         given = {key: value for name in configs for key, value in read_config(Path(name)).items()}
         given |= {key: value for text in overrides for key, value in read_pairs(text).items()}
-        settings = _start_settings(Settings(player.search, visits), given)
+        settings = _start_settings(Settings(player.search, visits), _without_profile(player, given))
         if at_once and "numAnalysisThreads" in given:
             raise ValueError("numAnalysisThreads is in the config: -analysis-threads cannot be given too")
         at_once = at_once or _count(given, "numAnalysisThreads", 0, MOST_POSITIONS)
         sender = Sender(output, log.note if log else None)
-        engine = load_engine(settings, player.network, player.setup.device, at_once, sender)
+        engine = load_engine(settings, player.network, player.setup.device, at_once, sender, player.human)
     except Exception as error:
         _say_uncaught(str(error))
         os._exit(FAILED)
@@ -128,6 +130,16 @@ def analysis(
         engine.finish()
         sender.finish()
     os._exit(0)
+
+
+def _without_profile(player: Player, given: dict[str, str]) -> dict[str, str]:
+    """KataGo's settings without a human profile that no network knows; a line on standard error says so."""
+    networks = [network for network in (player.network, player.human) if network is not None]
+    known = [expected.encoder for network in networks if (expected := expected_input(network))]
+    if given.get(PROFILE, "") in NO_PROFILE or any("-human" in encoder for encoder in known):
+        return given
+    print(f"keima: {PROFILE} {given[PROFILE]} is ignored: no network of human play is given", file=sys.stderr)
+    return {key: text for key, text in given.items() if key != PROFILE}
 
 
 def _start_settings(settings: Settings, given: dict[str, str]) -> Settings:
@@ -172,17 +184,20 @@ MOST_UNREAD = 1 << 26
 
 
 def load_engine(settings: Settings, network: NetworkPath | None, device: str, at_once: int,
-                sender: "Sender") -> "JsonEngine":  # fmt: skip
+                sender: "Sender", human: NetworkPath | None = None) -> "JsonEngine":  # fmt: skip
     """Load an engine that sends its answers by ``sender``.
 
     Args:
         settings: default settings of queries.
         network: this and the rest as for :func:`gtp.startup.load_analysing`, which raises the same errors.
     """
-    loaded = load_analysing(settings.search, network, device, at_once)
+    loaded = load_analysing(settings.search, network, device, at_once, human)
     from gtp.json.engine import JsonEngine
 
-    return JsonEngine(loaded.analyses, settings, sender, described(network, loaded.server), sender.is_full)
+    models = described(network, loaded.server)
+    if loaded.human is not None:
+        models += described(human, loaded.human.server)
+    return JsonEngine(loaded.analyses, settings, sender, models, sender.is_full)
 
 
 class Sender:

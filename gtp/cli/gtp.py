@@ -59,7 +59,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     if ctx.default_map:
         print(f"settings from {config}", file=sys.stderr)
     editor = line_editor(_history_file())
-    settings = PlayerSettings(player.setup, play, player.search, player.network, ctx.obj)
+    settings = PlayerSettings(player.setup, play, player.search, player.network, ctx.obj, player.human)
     status = converse(settings, output, log, values["name"], editor.read if editor else read_input)
     if editor:
         editor.close()

@@ -187,6 +187,8 @@ class Player(NamedTuple):
     search: SearchOptions
     network: NetworkPath | None
     """file of the network, or of policy and value network; None = rollouts alone"""
+    human: NetworkPath | None = None
+    """file of the human network beside it; None = none"""
 
 
 def player_from(context: click.Context, config: Path | None, values: Mapping[str, Any]) -> Player:
@@ -214,7 +216,8 @@ def player_from(context: click.Context, config: Path | None, values: Mapping[str
         if is_from_file and (context.default_map or {})["weights"] == setup.weights:
             raise ValueError(f"{config}: weights: {error}") from error
         raise
-    return Player(values, setup, search, network)
+    human = find_network(setup.human_weights) if setup.human_weights else None
+    return Player(values, setup, search, network, human)
 
 
 class ExecutorOptions(NamedTuple):

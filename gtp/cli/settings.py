@@ -173,7 +173,8 @@ def well_formed(item: Field[Any], value: Any) -> Any:
 
 
 def with_whole_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Copy option values, with the paths in ``weights``, ``patterns`` and ``log_file`` made absolute.
+    """Copy option values, with the paths in ``weights``, ``human_weights``, ``patterns`` and ``log_file`` made
+    absolute.
 
     Args:
         folder: base of relative paths.
@@ -181,7 +182,7 @@ def with_whole_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         ValueError: a path cannot be resolved; one line.
     """
     values = dict(values)
-    for name in ("weights", "patterns"):
+    for name in ("weights", "human_weights", "patterns"):
         if name in values:
             values[name] = anchored(values[name], folder)
     if values.get("log_file"):

@@ -1,4 +1,4 @@
-"""``keima weights``: description, verification, search, conversion and averages of network files.
+"""``keima weights``: description, verification, search, download, conversion and averages of network files.
 
 Torch is imported inside the subcommands that need it.
 """
@@ -13,14 +13,16 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
 from engine.nets.files.header import Header, expected_input, recognise
 from gtp.cli import KeimaGroup
-from gtp.cli.arguments import AS_JSON, Number
-from gtp.cli.terminal import WIDTH, new_table, show_text
+from gtp.cli.arguments import AS_JSON, Number, parsed
+from gtp.cli.terminal import INTERRUPTED, RESUMES, WIDTH, bar, new_table, say, show_text
 from gtp.startup import calm_openmp
-from weights import FOLDER, entries, files_of, find, find_network, players
+from weights import ENDINGS, FOLDER, downloaded, entries, files_of, find, find_network, players
+from weights.downloads import SHA256, THIRD_PARTIES, Download, downloads, licence_text, name_for, stored_at
 from weights.places import EVERY_DEPTH, Place, candidates, places
 
 PACES = ((8 << 20, "fast on a processor"), (64 << 20, "slow on a processor"), (math.inf, "for a GPU"))
@@ -28,13 +30,16 @@ PACES = ((8 << 20, "fast on a processor"), (64 << 20, "slow on a processor"), (m
 SHOWN = 240
 """Maximum number of characters shown of a value of a training record; longer values are cut"""
 NETWORK = click.argument("network", metavar="NETWORK")
+ASKED_BYTES = 100_000_000
+"""Size of a download above which ``get`` asks first, in bytes"""
 
 
 @click.group("weights", cls=KeimaGroup)
 def weights_group() -> None:
-    """Show, check, find, convert and average network files.
+    """Show, check, find, get, convert and average network files.
 
-    NETWORK is a shipped name such as default, or a file of Keima, KataGo or Leela Zero with any name.
+    NETWORK is the name of a shipped or downloaded network, such as default, or a file of Keima, KataGo or Leela Zero
+    with any name.
     """
 
 
@@ -150,8 +155,9 @@ def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bo
 def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
     """List the networks on this machine.
 
-    Searches FOLDERS and all folders below them; without FOLDERS the shipped networks and the usual places: this folder,
-    folders of KataGo, KaTrain (also the installed package), Leela Zero, Lizzie, Sabaki and the like, and Downloads.
+    Searches FOLDERS and all folders below them; without FOLDERS the shipped networks, the downloaded ones and the usual
+    places: this folder, folders of KataGo, KaTrain (also the installed package), Leela Zero, Lizzie, Sabaki and the
+    like, and Downloads.
     Reads only the beginning of each file; the speed of a network is estimated from its size.
     """
     chosen = [Place(folder, EVERY_DEPTH) for folder in folders] or places()
@@ -172,12 +178,132 @@ def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
     table.columns[-1].no_wrap = True
     for path, header, good_for in found:
         size = _size(path.stat().st_size)
-        table.add_row(f"{header.format} {header.version}", header.network, size, good_for, shipped.get(path, str(path)))
+        name = shipped.get(path) or _name_of_download(path) or str(path)
+        table.add_row(f"{header.format} {header.version}", header.network, size, good_for, name)
     # Paths are for copying, so lines are not wrapped.
     show_text(table, width=WIDTH + max(len(str(path)) for path, *_ in found))
     if not folders:
         together = (f"{name} ({_first_line(path)})" for name, path in players().items())
         show_text("Players of several networks, also for --weights: " + ", ".join(together))
+
+
+def _name_of_download(path: Path) -> str:
+    """The name by which ``--weights`` finds a downloaded network; empty for any other file."""
+    names = (path.name.removesuffix(ending) for ending in ENDINGS)
+    return next((name for name in names if downloaded(name) == path), "")
+
+
+def _sha256(text: str) -> str:
+    """A SHA-256 as 64 hexadecimal digits in lower case."""
+    if not SHA256.fullmatch(found := text.strip().lower()):
+        raise ValueError(f"{text[:70]!r}: expected 64 hexadecimal digits.")
+    return found
+
+
+@weights_group.command("get")
+@click.argument("name", metavar="[NAME]", default="")
+@click.option("--url", default="", metavar="URL", help="address of another network file, stored as NAME")
+@click.option("--sha256", default=None, metavar="HEX", callback=parsed(_sha256), help="checksum of the file at --url")
+@click.option("--mirror", default="", metavar="URL", help="folder on another server that has the file by the same name")
+@click.option("--yes", is_flag=True, help="answer yes: download more than 100 MB without a question")
+@AS_JSON
+def get_command(name: str, url: str, sha256: str | None, mirror: str, yes: bool, as_json: bool) -> None:
+    """Download the network NAME; without NAME, list the networks that have one.
+
+    --weights NAME then plays it. A download that breaks off is resumed by the same command. Length and SHA-256 are
+    checked, and the file must be a network that Keima reads. Its licence is stored beside it. The environment variables
+    https_proxy, http_proxy and no_proxy are followed.
+    """
+    known = downloads()
+    if not (name or url):
+        _list_downloads(known, as_json)
+        return
+    if sha256 and not url:
+        raise click.UsageError("--sha256 belongs to --url: the checksums of listed networks are known.")
+    if not url and name not in known:
+        raise ValueError(f"no network {name!r} to download, expected {', '.join(known)}, or --url")
+    wanted = Download(url, sha256=sha256 or "") if url else known[name]
+    name = name_for(wanted, name)
+    if url and name in known:
+        raise ValueError(f"{name!r} is the name of a listed network, expected another one for --url")
+    path = stored_at(name, wanted)
+    _get(name, wanted.at(mirror) if mirror else wanted, path, yes)
+
+
+def _get(name: str, wanted: Download, path: Path, is_agreed: bool) -> None:
+    """Download a network unless it is there, write its licence beside it, and say how to play it."""
+    from engine.nets.files.read import read_network
+    from engine.system.download import Source, Watcher, download
+    from engine.system.files import sha256_of, written_whole
+
+    if there := downloaded(name):
+        found = sha256_of(there)
+        if wanted.sha256 in ("", found):
+            show_text(f"already there: {there} (SHA-256 {found})")
+            return
+        if there != path or not wanted.sha256_from:
+            raise ValueError(f"{there} is another file (SHA-256 {found}): delete it, or take another name")
+    console = Console(stderr=True)
+    progress = bar(console, DownloadColumn(True), TransferSpeedColumn(), TimeRemainingColumn(), transient=True,
+                   disable=not console.is_terminal)  # fmt: skip
+    task = progress.add_task(name, total=None)
+
+    def agree(size: int) -> None:
+        if not is_agreed and not 0 < size <= ASKED_BYTES:
+            _ask(f"download {_size(size) if size else 'a file of unknown size'} from {wanted.url}?")
+        progress.start()
+
+    def show(done: int, total: int) -> None:
+        progress.update(task, completed=done, total=total or None)
+
+    source = Source(wanted.url, wanted.bytes, wanted.sha256)
+    try:
+        found = download(source, path, read_network, Watcher(agree, show, lambda text: say(progress.console, text)))
+    except KeyboardInterrupt:
+        progress.stop()
+        say(console, f"interrupted: what has arrived is kept in {path}.part; {RESUMES}")
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    finally:
+        progress.stop()
+    with written_whole(path.with_name(f"{name}.licence.txt")) as part:
+        part.write_text(licence_text(wanted, found), encoding="utf-8")
+    show_text(f"written: {path} ({_size(path.stat().st_size)}, {_trust(wanted, found)})")
+    show_text(f"licence: {wanted.licence or 'not known'} ({name}.licence.txt beside it)")
+    show_text(f"play it: keima gtp --weights {name}")
+
+
+def _ask(question: str) -> None:
+    """Ask a question on standard error; an answer other than yes ends the command."""
+    try:
+        is_agreed = click.confirm(question, err=True)
+    except click.Abort:
+        raise click.ClickException("nothing is downloaded without an answer; --yes answers the question") from None
+    if not is_agreed:
+        raise click.ClickException("nothing downloaded")
+
+
+def _trust(wanted: Download, found: str) -> str:
+    """What is known of a downloaded file's checksum."""
+    if not wanted.sha256:
+        return f"SHA-256 {found}, compared with nothing"
+    return "SHA-256 as " + ("third parties published it" if wanted.sha256_from == THIRD_PARTIES else "expected")
+
+
+def _list_downloads(known: dict[str, Download], as_json: bool) -> None:
+    """Print the networks that ``get`` downloads by name."""
+    if as_json:
+        rows = [{"name": name} | vars(one) | {"file": str(downloaded(name) or "")} for name, one in known.items()]
+        click.echo(json.dumps(rows))
+        return
+    table = new_table("name", "size", "good for", "licence", right=(1,), folds=True)
+    table.columns[0].no_wrap = table.columns[1].no_wrap = True
+    for name, one in known.items():
+        size = _size(one.bytes) if one.bytes else "unknown"
+        mark = " *" if one.sha256_from == THIRD_PARTIES else "  "
+        good_for = one.description + "; on this machine" * bool(downloaded(name))
+        table.add_row(name, size + mark, good_for, one.licence)
+    show_text(table, "* The checksum was published by third parties; the others are those of files that were tested.")
+    show_text("keima weights get NAME downloads one, --url URL any other.")
 
 
 @weights_group.command("convert")
@@ -227,10 +353,12 @@ def _use_of(path: Path) -> str:
 
 
 def _good_for(path: Path, sizes: tuple[int, int]) -> str:
-    """What a network is good for: the manifest's description of a shipped network, else board sizes and speed."""
+    """What a network is good for: the description of a shipped or listed network, else board sizes and speed."""
     for entry in entries().values():
         if path == FOLDER / entry.file:
             return entry.description
+    if found := downloads().get(_name_of_download(path)):
+        return found.description
     low, high = sizes
     boards = f"boards of {low}x{low} to {high}x{high}" if low < high else f"{low}x{low}"
     bytes_ = path.stat().st_size

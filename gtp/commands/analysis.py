@@ -269,15 +269,14 @@ def _asked(player: "Player", wanted: Wanted, reply: Reply, layout: Layout) -> As
 
 def _query(player: "Player", color: int) -> "PositionQuery | None":
     """Start an evaluation whose ownership gives ``scoreStdev``; None if the network has no such head or has failed."""
-    from engine.features.encoder import ENCODERS
     from engine.inference.server import NetworkFailed
     from engine.insight.raw_outputs import PositionQuery
 
-    server = player.server
-    if server is None or "ownership" not in server.spec.heads:
+    server, encoder = player.server, player.encoder
+    if server is None or encoder is None or "ownership" not in server.spec.heads:
         return None
     try:
-        return PositionQuery(server, ENCODERS[server.spec.encoder], player.position_for(color))
+        return PositionQuery(server, encoder, player.position_for(color))
     except NetworkFailed:
         return None
 

@@ -13,7 +13,7 @@ from engine.config import PlayOptions, SearchOptions, removed
 from engine.config.declaration import find_option, key_of, parse
 from gtp.host import Host
 from gtp.info import described
-from gtp.json.settings import SEARCH_OPTIONS
+from gtp.json.settings import NO_EXPLORATION, SEARCH_OPTIONS
 from gtp.protocol import CommandError, Registry, Reply, integer, switch
 from gtp.startup import compile_progress
 
@@ -35,10 +35,24 @@ KATAGO = {
     "nnPolicyTemperature": "policy_temperature",
     "rootDirichletNoiseWeight": "root_noise",
     "analysisWideRootNoise": "wide_root_noise",
+    "humanSLProfile": "human_profile",
+    "humanSLRootExploreProbWeightless": "human_explore",
+    "humanSLCpuctExploration": "human_c_puct",
+    "humanSLCpuctPermanent": "human_c_permanent",
+    "humanSLChosenMoveProp": "human_share",
+    "humanSLChosenMoveIgnorePass": "human_ignore_pass",
+    "humanSLChosenMovePiklLambda": "human_lambda",
+    "staticScoreUtilityFactor": "human_score_utility",
+    "chosenMoveTemperatureHalflife": "human_halflife",
+    "chosenMoveTemperatureOnlyBelowProb": "human_only_below",
 } | SEARCH_OPTIONS
-"""KataGo's name -> our option. KataGo's early temperature decays move by move; ours is constant in the opening."""
+"""KataGo's name -> our option. KataGo's early temperature decays move by move; ours is constant in the opening, unless
+moves are drawn from a human network."""
+WITH_HUMAN = {"chosenMoveTemperatureEarly": "human_temperature_early", "chosenMoveTemperature": "human_temperature"}
+"""KataGo's name -> our option if moves are drawn from a human network"""
 FIXED = {
     "weights": "restart keima gtp with --weights",
+    "human_weights": "restart keima gtp with --human-weights",
     "device": "restart keima gtp with --device",
     "evaluators": "restart keima gtp with --evaluators",
     "memory": "restart keima gtp with --memory",
@@ -50,7 +64,10 @@ FIXED = {
 """Parameter that cannot change -> what to do instead"""
 NO_LIMIT = 1 << 50
 """KataGo's value of ``maxVisits`` and ``maxPlayouts`` that means no limit"""
-NONE_HERE = {"playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT, "cpuctExplorationLog": 0.0}
+NONE_HERE = {
+    "playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT, "cpuctExplorationLog": 0.0,
+    **dict.fromkeys(NO_EXPLORATION, 0.0),
+}  # fmt: skip
 """KataGo's parameter without a counterpart -> its neutral value, the only one accepted; clients read it at the start"""
 LIMITS = ("maxVisits", "maxVisitsPondering", "maxTime", "maxTimePondering")
 """Parameters whose values are clamped to our maximum, since LizzieYzy sends huge values to remove limits"""
@@ -113,7 +130,7 @@ def _change(host: Host, given: dict[str, str]) -> None:
             continue
         if name == ALLOW_RESIGNATION:
             continue
-        item = _named(name)
+        item = _named(host, name)
         if item.name in FIXED:
             raise CommandError(f"{name} cannot change while the engine runs: {FIXED[item.name]}")
         if name in LIMITS and _number(text) > item.metadata["high"]:
@@ -131,9 +148,10 @@ def _change(host: Host, given: dict[str, str]) -> None:
 
 @COMMANDS.command("kata-get-models")
 def kata_get_models(host: Host) -> str:
-    """List the networks on this board, as a JSON list; empty without a network."""
+    """List the networks on this board, the human network last, as a JSON list; empty without a network."""
     player = host.player
-    return json.dumps(described(player.network_path, player.server))
+    human = described(player.human.path, player.human.server) if player.human is not None else []
+    return json.dumps(described(player.network_path, player.server) + human)
 
 
 def _number(text: str) -> float:
@@ -159,20 +177,23 @@ def _value(host: Host, name: str) -> Any:
     player = host.player
     if name == ALLOW_RESIGNATION:
         return player.options.resign_below > NEVER
-    item = _named(name)
+    item = _named(host, name)
     if item.name == "live_graphics":
         return host.draws_live
     is_of_play = item in fields(PlayOptions)
-    return getattr(player.options if is_of_play else resolved(player.search_options, player.server), item.name)
+    options = player.options if is_of_play else resolved(player.search_options, player.server)
+    # KataGo's word for no human profile, where a GTP argument cannot be empty.
+    return getattr(options, item.name) or "_" if item.type is str else getattr(options, item.name)
 
 
-def _named(name: str) -> Field[Any]:
+def _named(host: Host, name: str) -> Field[Any]:
     """The option that a parameter's name, ours or KataGo's, stands for.
 
     Raises:
         CommandError: unknown parameter.
     """
-    ours = KATAGO.get(name, name.replace("-", "_"))
+    names = KATAGO | WITH_HUMAN if host.player.human is not None else KATAGO
+    ours = names.get(name, name.replace("-", "_"))
     if item := find_option(ours, *KINDS):
         return item
     if ours in FIXED:

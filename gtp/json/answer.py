@@ -4,7 +4,8 @@ Answers contain all of KataGo's keys except the position's hashes, which clients
 ``scoreSelfplay``, which no head estimates, is the lead. The errors of the raw network are KataGo's for networks without
 such heads: -1, and -0.5 for ``rawStWrError``. ``scoreStdev`` is computed from the ownership
 (:func:`engine.insight.raw_outputs.score_stdev`). For a network without a score, leads are 0, since clients expect
-numbers.
+numbers. With a human network beside the main one, answers have KataGo's ``human...`` fields; the order of moves and
+``playSelectionValue`` are those of the main search alone.
 """
 
 from typing import Any
@@ -14,6 +15,8 @@ import numpy as np
 from engine.go.geometry import BLACK, WHITE, index_of, to_vertex
 from engine.go.points import color_letter
 from engine.insight.analyses import Analysis
+from engine.insight.raw_outputs import score_stdev
+from engine.play.human import merged
 from engine.search.report import MoveReport
 from gtp.json.query import Wanted
 from gtp.json.values import rounded
@@ -30,7 +33,8 @@ class Answer:
         Args:
             to_move: BLACK or WHITE, the side to move.
         """
-        self._report, self._raw = found
+        self._report, self._raw, self._human = found.report, found.raw, found.human
+        self._explored = found.explored
         self._size, self._to_move, self._wanted = size, to_move, wanted
         viewer = {"b": BLACK, "w": WHITE}.get(wanted.perspective, to_move)
         self._is_flipped = viewer != to_move
@@ -39,34 +43,46 @@ class Answer:
 
     def object(self) -> dict[str, Any]:
         """The keys of the answer that describe the analysis."""
-        wanted, moves = self._wanted, [move for move in self._report.moves if move.visits > 0]
+        wanted, more = self._wanted, self._more_visits()
+        moves = [move for move in merged(self._report, self._explored) if move.visits + more.get(move.point, 0)]
         most = [max(move.visits for move in moves[order:]) for order in range(len(moves))]
         found: dict[str, Any] = {
-            "moveInfos": [self._move(move, order, most[order]) for order, move in enumerate(moves)],
+            "moveInfos": [
+                self._move(move, order, most[order], more.get(move.point, 0)) for order, move in enumerate(moves)
+            ],
             "rootInfo": self._root(),
         }
         if wanted.policy:
             found["policy"] = self._policy()
+            if self._human is not None:
+                found["humanPolicy"] = [
+                    rounded(value) if value > 0.0 else -1.0 for value in self._human.policy.tolist()
+                ]
         if wanted.ownership:
             found["ownership"] = self._owners(self._report.ownership_black)
         if wanted.ownership_stdev:
             found["ownershipStdev"] = self._by_point(self._report.ownership_stdev)
         return found
 
-    def _move(self, move: MoveReport, order: int, selection: int) -> dict[str, Any]:
+    def _more_visits(self) -> dict[int, int]:
+        """Point -> visits by the search of human moves, which do not count in the position's value."""
+        return {move.point: move.visits for move in self._explored.moves} if self._explored else {}
+
+    def _move(self, move: MoveReport, order: int, selection: int, more: int) -> dict[str, Any]:
         """An item of KataGo's ``moveInfos``: the search's results for one move.
 
         Args:
             order: number of the move, 0 = best.
             selection: ``playSelectionValue``, the maximum of the visits of this and all later moves.
+            more: visits by the search of human moves.
         """
         wanted, score = self._wanted, self._score(move.score_stm)
         line = move.pv[: 1 + wanted.pv_length]
         found: dict[str, Any] = {
             "move": to_vertex(move.point, self._size),
-            "visits": move.visits,
+            "visits": move.visits + more,
             "edgeVisits": move.visits,
-            "weight": float(move.visits),
+            "weight": float(move.visits + more),
             "edgeWeight": float(move.visits),
             "utility": self._value(move.value_stm),
             "winrate": self._rate(move.value_stm),
@@ -81,6 +97,8 @@ class Answer:
             "playSelectionValue": float(selection),
             "pv": [to_vertex(point, self._size) for point in line],
         }
+        if self._human is not None:
+            found["humanPrior"] = rounded(float(self._human.policy[index_of(move.point, self._size)]))
         if wanted.pv_visits:
             found["pvVisits"] = found["pvEdgeVisits"] = move.pv_visits[: len(line)]
         if wanted.no_result:
@@ -96,10 +114,10 @@ class Answer:
         report, raw_output = self._report, self._raw
         raw_value = report.value_stm if raw_output.value_stm is None else raw_output.value_stm
         raw_score = self._score(report.score_stm if raw_output.score_stm is None else raw_output.score_stm)
-        score = self._score(report.score_stm)
-        return {
+        score, more = self._score(report.score_stm), sum(self._more_visits().values())
+        return self._human_root() | {
             "currentPlayer": color_letter(self._to_move),
-            "visits": report.visits,
+            "visits": report.visits + more,
             "weight": float(report.visits),
             "utility": self._value(report.value_stm),
             "winrate": self._rate(report.value_stm),
@@ -114,6 +132,20 @@ class Answer:
             "rawStWrError": -0.5,
             "rawStScoreError": -1.0,
             "rawVarTimeLeft": -1.0,
+        }
+
+    def _human_root(self) -> dict[str, Any]:
+        """The part of KataGo's ``rootInfo`` about the human network's outputs; empty without them."""
+        human = self._human
+        if human is None:
+            return {}
+        stdev = score_stdev(human.ownership)
+        return {
+            "humanWinrate": self._rate(human.value or 0.0),
+            "humanScoreMean": self._score(human.score),
+            "humanScoreStdev": rounded(stdev or 0.0),
+            "humanStWrError": -0.5,
+            "humanStScoreError": -1.0,
         }
 
     def _value(self, value_stm: float) -> float:

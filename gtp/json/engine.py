@@ -143,6 +143,7 @@ class JsonEngine:
             query.wanted.any_ownership,
             query.every_s or math.inf,
             query.first_s or math.inf,
+            settings.human,
         )
 
         def answer(found: Analysis | None, is_running: bool) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engine.config import SearchOptions
+from engine.config import HumanOptions, SearchOptions
+from engine.config.profiles import checked_profile
 from gtp.protocol import COLORS
 
 SEARCH_OPTIONS = {
@@ -20,6 +21,11 @@ SEARCH_OPTIONS = {
     "valueWeightExponent": "value_weight",
 }
 """KataGo's name -> our search option of the same meaning"""
+NO_EXPLORATION = (
+    "humanSLRootExploreProbWeightful", "humanSLPlaExploreProbWeightless", "humanSLPlaExploreProbWeightful",
+    "humanSLOppExploreProbWeightless", "humanSLOppExploreProbWeightful",
+)  # fmt: skip
+"""KataGo's settings of exploration by a human network that does not exist here; 0 is the only value accepted"""
 _NUMBERS = """
 avoidRepeatedPatternUtility -3 3, chosenMovePrune 0 1e10, chosenMoveSubtract 0 1e10, chosenMoveTemperature 0 5,
 chosenMoveTemperatureEarly 0 5, chosenMoveTemperatureHalflife 0.1 100000, chosenMoveTemperatureOnlyBelowProb 0 1,
@@ -58,7 +64,7 @@ useLcbForSelection useNoisePruning useNonBuggyLcb useUncertainty
 """
 _WORDS = "humanSLProfile playoutDoublingAdvantagePla reportAnalysisWinratesAs"
 _FIXED = ("nodeTableShardsPowerOfTwo", "useEvalCache", "evalCacheMinVisits")
-AT_START = (*_FIXED, "humanSLProfile")
+AT_START = _FIXED
 """Keys that are ignored in config files, and refused in ``overrideSettings``"""
 TRUE, FALSE = ("true", "t", "1", "enabled", "yes"), ("false", "f", "0", "disabled", "no")
 PERSPECTIVES = COLORS | {"sidetomove": ""}
@@ -78,6 +84,7 @@ OF_SEARCH: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "wideRootNoise": ("wide_root_noise", float),
     "useLcbForSelection": ("move_choice", lambda value: "lcb" if value else "visits"),
     "rootNumSymmetriesToSample": ("root_symmetries", lambda value: "8" if value > 1 else "1"),
+    "humanSLProfile": ("human_profile", str),
 }
 """KataGo's key -> our search option, and the conversion of the key's value"""
 # 0 is the shortest time for KataGo, and no limit for us.
@@ -90,6 +97,13 @@ OF_QUERY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "rootDirichletNoiseWeight": ("noise_weight", float),
 }
 """KataGo's key -> attribute of :class:`Settings`, and the conversion of the key's value"""
+OF_HUMAN: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    # KataGo allows 1, with which no visit would be left for the search.
+    "humanSLRootExploreProbWeightless": ("human_explore", lambda value: min(value, MOST_EXPLORATION)),
+    "humanSLCpuctExploration": ("human_c_puct", float),
+    "humanSLCpuctPermanent": ("human_c_permanent", float),
+}
+"""KataGo's key -> our option of exploration by a human network, and the conversion of the key's value"""
 NUMBERS, COUNTS = _table(_NUMBERS), _table(_COUNTS)
 SWITCHES, WORDS = frozenset(_SWITCHES.split()), frozenset(_WORDS.split())
 MIN_TEMPERATURE = 0.1
@@ -98,6 +112,10 @@ MAX_SECONDS = 1e7
 """Time limit, in seconds, from which on a search has no time limit"""
 LEAST_SECONDS = 1e-3
 LEAST_EXPLORATION = 1e-6
+MOST_EXPLORATION = 0.95
+"""Maximum of our option ``human_explore``"""
+KATAGOS_EXPLORATION = HumanOptions(human_c_puct=1.0, human_c_permanent=0.0)
+"""Exploration by a human network with KataGo's defaults, which its example of a GTP configuration changes"""
 
 
 @dataclass(frozen=True)
@@ -120,6 +138,8 @@ class Settings:
     """maximum number of moves of a principal variation after the first"""
     warns: bool = True
     """send a warning for each unknown field"""
+    human: HumanOptions = KATAGOS_EXPLORATION
+    """exploration by a human network"""
 
 
 def unknown(keys: Iterable[str]) -> list[str]:
@@ -137,9 +157,9 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
     values: dict[str, Any] = {key: _value(key, text) for key, text in given.items() if not unknown([key])}
     values = {key: value for key, value in values.items() if value != AUTO}
     options = {SEARCH_OPTIONS[key]: value for key, value in values.items() if key in SEARCH_OPTIONS}
-    own: dict[str, Any] = {}
+    own, human = dict[str, Any](), dict[str, Any]()
     for key, value in values.items():
-        for table, target in ((OF_SEARCH, options), (OF_QUERY, own)):
+        for table, target in ((OF_SEARCH, options), (OF_QUERY, own), (OF_HUMAN, human)):
             if key in table:
                 name, meaning = table[key]
                 target[name] = meaning(value)
@@ -147,7 +167,8 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
     if values.keys() & {"rootNoiseEnabled", "rootDirichletNoiseWeight"}:
         is_noisy = values.get("rootNoiseEnabled", settings.search.root_noise > 0.0)
         options["root_noise"] = weight if is_noisy else 0.0
-    return replace(settings, search=replace(settings.search, **options), **own)
+    search, exploration = replace(settings.search, **options), replace(settings.human, **human)
+    return replace(settings, search=search, human=exploration, **own)
 
 
 def _value(key: str, text: str) -> float | bool | str:
@@ -159,8 +180,8 @@ def _value(key: str, text: str) -> float | bool | str:
         if word.lower() not in PERSPECTIVES:
             raise ValueError(f"Could not parse config value for {key}: {text}")
         return PERSPECTIVES[word.lower()]
-    if key == "humanSLProfile" and word:
-        raise ValueError(f"WARNING: {key} is specified as config param but model(s) don't use it")
+    if key == "humanSLProfile":
+        return checked_profile(word)
     if key in SWITCHES:
         if word.lower() not in (*TRUE, *FALSE, AUTO):
             raise ValueError(f"Could not parse '{text}' as bool for key '{key}'")
@@ -178,6 +199,8 @@ def _value(key: str, text: str) -> float | bool | str:
     if not low <= value <= high:
         form = "{:.0f} to {:.0f}" if kind is int else "{:g} to {:g}"
         raise ValueError(f"Key '{key}' must be in the range {form.format(low, high)}")
+    if key in NO_EXPLORATION and value > 0:
+        raise ValueError(f"Key '{key}' must be 0: human moves are explored at the root alone, and without weight")
     return value
 
 

@@ -8,6 +8,7 @@ from engine.features.encoder import ENCODERS
 from engine.insight.analyses import Analyses
 from engine.nets.fakes import HashNetwork
 from engine.play.factory import Parts, new_server
+from engine.play.human import HumanNetwork
 from gtp.json.engine import JsonEngine
 from gtp.json.settings import Settings
 
@@ -36,13 +37,13 @@ class Gate:
 class Talk:
     """An engine, and what it has said."""
 
-    def __init__(self, network: HashNetwork | None = None, at_once: int = 2) -> None:
+    def __init__(self, network: HashNetwork | None = None, at_once: int = 2, human: HumanNetwork | None = None) -> None:
         self.gate = Gate(network or HashNetwork("keima-1"))
         encoder = ENCODERS[self.gate.spec.encoder]
         self.parts = parts = Parts(SearchOptions(threads=1, seed=7, memory=64), [self.gate], None, encoder, None)
         self.server = new_server(parts, shared=True)
         self._said, self._more = [], threading.Condition()
-        analyses = Analyses(parts, self.server, at_once)
+        analyses = Analyses(parts, self.server, at_once, human)
         self.engine = JsonEngine(analyses, Settings(parts.options, 20), self._hear, [{"name": "hash"}])
 
     def _hear(self, text: str) -> None:

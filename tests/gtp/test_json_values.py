@@ -237,12 +237,28 @@ def test_what_clients_set_is_known():
         ({"maxVisits": "1" + "0" * 400}, "Key 'maxVisits' must be in the range 1 to 1125899906842624"),
         ({"useGraphSearch": "maybe"}, "Could not parse 'maybe' as bool for key 'useGraphSearch'"),
         ({"useEvalCache": "true"}, "Cannot change useEvalCache after initialization"),
-        ({"humanSLProfile": "rank_5k"}, "WARNING: humanSLProfile is specified as config param"),
+        ({"humanSLProfile": "rank_5x"}, "unknown human profile 'rank_5x', expected rank_9d to rank_20k"),
+        ({"humanSLOppExploreProbWeightful": "0.1"}, "Key 'humanSLOppExploreProbWeightful' must be 0: human moves are"),
+        (
+            {"humanSLRootExploreProbWeightless": "1.5"},
+            "Key 'humanSLRootExploreProbWeightless' must be in the range 0 to",
+        ),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(given, text):
     with pytest.raises(ValueError, match=text.replace("(", r"\(")):
         override(DEFAULTS, given)
+
+
+def test_settings_of_human_networks():
+    found = override(DEFAULTS, {"humanSLProfile": "preaz_5k", "humanSLRootExploreProbWeightless": "0.5"})
+    assert (found.search.human_profile, found.human.human_explore) == ("preaz_5k", 0.5)
+    assert (found.human.human_c_puct, found.human.human_c_permanent) == (1.0, 0.0)
+    found = override(found, {"humanSLCpuctPermanent": "2", "humanSLCpuctExploration": "0.5", "humanSLProfile": "_"})
+    assert (found.human.human_c_puct, found.human.human_c_permanent) == (0.5, 2.0)
+    assert (found.search.human_profile, found.human.human_explore) == ("", 0.5)
+    assert override(DEFAULTS, {"humanSLRootExploreProbWeightless": "1"}).human.human_explore == 0.95
+    assert override(DEFAULTS, {"humanSLPlaExploreProbWeightful": "0"}) == DEFAULTS
 
 
 def test_no_exploration_is_none_and_not_left_to_the_engine():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from engine.config import PlayOptions
-from gtp.commands.params import FIXED, KATAGO, kata_get_models
+from gtp.commands.params import FIXED, KATAGO, NONE_HERE, kata_get_models
 from weights import DEFAULT, FOLDER, entries
 
 FAILS = {
@@ -28,6 +28,12 @@ FAILS = {
     "kata-set-param weights x": "? weights is not a parameter: restart keima gtp with --weights",
     "kata-set-param chosenMoveTemperature 0.1": "? chosenMoveTemperature is not a parameter: after "
     "temperature-moves the best move is played; set chosenMoveTemperatureEarly",
+    "kata-set-param humanSLProfile 5k": "? unknown human profile '5k', expected rank_9d to rank_20k, "
+    "preaz_9d to preaz_20k, both also as rank_BLACK_WHITE, or proyear_1800 to proyear_2023",
+    "kata-set-param humanSLProfile rank_5k": "? human profile rank_5k: there is no network to imitate it",
+    "kata-set-param humanSLPlaExploreProbWeightless 0.2": "? humanSLPlaExploreProbWeightless is '0.2', expected 0: the "
+    "search has no such parameter",
+    "kata-set-param human-weights x": "? human-weights is not a parameter: restart keima gtp with --human-weights",
     "kata-get-param rules": "? rules is not a parameter: use kata-set-rules",
     "kata-set-param mercy 0.3": "? option mercy was removed: rollouts are played to the end",
     "kata-get-param": "? syntax error: expected kata-get-param NAME",
@@ -52,15 +58,14 @@ def test_all_that_is_listed_can_be_read_and_set_to_what_it_is(engine):
     assert {"visits", "policy-only", "temperature-moves", "maxVisits", "maxTime", "numSearchThreads"} <= set(names)
     for name in names:
         value = engine.ask(f"kata-get-param {name}")
-        assert re.fullmatch(r"= [a-z0-9.-]+", value)
+        assert re.fullmatch(r"= [a-z0-9_.-]+", value)
         assert engine.ask(f"kata-set-param {name} {value[2:]}") == "="
         assert engine.ask(f"kata-get-param {name}") == value
 
 
 def test_several_are_changed_together_or_none(engine):
     before = json.loads(engine.ask("kata-get-params")[2:])
-    assert list(before) == [*engine.ask("kata-list-params")[2:].split(),
-                            "playoutDoublingAdvantage", "maxPlayouts", "cpuctExplorationLog"]  # fmt: skip
+    assert list(before) == [*engine.ask("kata-list-params")[2:].split(), *NONE_HERE]
     assert before["visits"] == before["maxVisits"] == 8 and before["policy-only"] is False
     assert engine.ask(f"kata-set-params {json.dumps(before)}") == "="
     assert json.loads(engine.ask("kata-get-params")[2:]) == before
@@ -179,8 +184,8 @@ def test_without_a_network_there_is_no_model(engine):
 
 def test_the_network_that_plays_is_told():
     path = FOLDER / entries()[DEFAULT].file
-    server = SimpleNamespace(spec=SimpleNamespace(name=DEFAULT), max_batch=256)
-    host = SimpleNamespace(player=SimpleNamespace(server=server, network_path=path))
+    server = SimpleNamespace(spec=SimpleNamespace(name=DEFAULT, encoder="keima-2"), max_batch=256)
+    host = SimpleNamespace(player=SimpleNamespace(server=server, network_path=path, human=None))
     (model,) = json.loads(kata_get_models(host))
     assert model == {
         "name": str(path), "internalName": DEFAULT, "maxBatchSize": 256, "usesHumanSLProfile": False, "version": 1,

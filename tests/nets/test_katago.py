@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from engine.features.profiles import DEFAULT_PROFILE, profile_values
 from engine.nets.compute.precision import reduced_dtype
 from engine.nets.files.header import expected_input
-from engine.nets.katago.model import DEFAULT_PROFILE, RANKS, load_katago, profile_values
+from engine.nets.katago.model import load_katago
 from engine.nets.layers import named_arrays
 from engine.nets.model import model_of
 from engine.nets.network import RawHeads
 from tests.nets import katago_twin
 from tests.nets.katago_files import IDENTITY, MISH, RELU, SILU, random_network, written
-from tests.nets.models import exact_output, network_of, raw, reference_of
+from tests.nets.models import exact_output, network_of, raw
 
 CPU = torch.device("cpu")
 ATTENTION = [
@@ -52,33 +53,45 @@ def saved(tmp_path, network, is_binary=True, packed=True):
     return path
 
 
-def inputs(count, size, seed=0):
-    """Planes and globals as KataGo's, the rules of the first position without, of the second with endless games."""
+def inputs(count, size, seed=0, human=None):
+    """Planes and globals as KataGo's, the rules of the first position without, of the second with endless games.
+
+    Args:
+        human: a human profile among the globals.
+    """
     random = np.random.default_rng(seed)
     planes = (random.random((count, 22, size, size)) < 0.3).astype(np.float32)
     globals_ = random.standard_normal((count, 19)).astype(np.float32)
     globals_[:, 6], globals_[:, 9] = np.arange(count) % 2 == 0, np.arange(count) % 3 == 2
+    if human:
+        rows = np.tile(profile_values(human, size)[:1].astype(np.float32), (count, 1))
+        globals_ = np.concatenate([globals_, rows], axis=1)
     return torch.from_numpy(planes), torch.from_numpy(globals_)
 
 
 def expected(network, planes, globals_, optimism=0.0):
     """What the twin says of several positions."""
-    human = profile_values(DEFAULT_PROFILE)[planes.shape[2]]
     rows = [
-        katago_twin.evaluate(network, *(values.numpy() for values in row), human, optimism)
-        for row in zip(planes, globals_, strict=True)
+        katago_twin.evaluate(network, planes.numpy(), globals_[:19].numpy(), globals_[19:].numpy(), optimism)
+        for planes, globals_ in zip(planes, globals_, strict=True)
     ]
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def profile_of(name):
+    """The human profile to ask a network of ``NETWORKS`` for; None if it knows none."""
+    return DEFAULT_PROFILE if "human" in name else None
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_output_is_what_the_twin_says(name, tmp_path):
     model, spec, record = load_katago(saved(tmp_path, NETWORKS[name]))
-    assert (spec.name, spec.encoder, spec.min_size, spec.max_size) == ("tiny-b1c6", "katago-v7", 2, 19)
+    encoder = "katago-v7-human" if "human" in name else "katago-v7"
+    assert (spec.name, spec.encoder, spec.min_size, spec.max_size) == ("tiny-b1c6", encoder, 2, 19)
     assert "policy" in spec.heads and "value" in spec.heads and "score" in spec.heads and "ownership" in spec.heads
     assert record["version"] == NETWORKS[name]["version"]
     for size in (2, 7):
-        planes, globals_ = inputs(3, size)
+        planes, globals_ = inputs(3, size, human=profile_of(name))
         optimism = 0.0 if "human" in name else 0.3
         found = raw(model, planes, globals_, 0.3)._asdict()
         for output, values in expected(NETWORKS[name], planes, globals_, optimism).items():
@@ -100,7 +113,7 @@ def test_every_encoding_holds_the_same_network(name, is_binary, packed, tmp_path
 def test_heads_for_the_search_agree_with_all_that_is_told(name, tmp_path):
     model, *_ = load_katago(saved(tmp_path, NETWORKS[name]))
     model.policy_optimism = 0.7
-    planes, globals_ = inputs(4, 5)
+    planes, globals_ = inputs(4, 5, human=profile_of(name))
     with torch.no_grad():
         heads, told = model_of(model).eval()(planes, globals_), raw(model, planes, globals_, 0.7)
     assert isinstance(heads, RawHeads)
@@ -130,7 +143,7 @@ def test_the_interface_shows_what_the_model_computes(name, reduced, tmp_path):
     network = network_of(model, spec, reduced)
     before = {key: values.copy() for key, values in named_arrays(model)}
     for size, count in ((5, 3), (13, 1), (5, 1)):
-        planes, globals_ = inputs(count, size, seed=size)
+        planes, globals_ = inputs(count, size, seed=size, human=profile_of(name))
         exact, found = exact_output(model, planes, globals_), network.evaluate(planes, globals_)
         bounds = (0.05, 0.05, 0.8, 0.1) if reduced else (1e-4, 1e-5, 1e-3, 1e-5)
         for one, other, bound in zip(exact, found, bounds, strict=True):
@@ -156,53 +169,24 @@ def test_its_16_bits_on_cuda_are_float16():
 
 def test_a_network_of_human_play_follows_its_profile(tmp_path):
     model, *_ = load_katago(saved(tmp_path, NETWORKS["v15-human"]))
-    planes, globals_ = inputs(1, 9)
     outputs = []
-    for profile in ("rank_9d", "rank_20k", "preaz_20k", "proyear_1800", "proyear_2023"):
-        model.human.use(profile)
-        reference_of.cache_clear()
-        network = NETWORKS["v15-human"]
+    for profile in ("rank_9d", "rank_20k", "preaz_20k", "rank_20k_9d", "proyear_1800", "proyear_2023"):
+        planes, globals_ = inputs(1, 9, human=profile)
         found = raw(model, planes, globals_).lead
-        twin = katago_twin.evaluate(network, planes[0].numpy(), globals_[0].numpy(), profile_values(profile)[9])
-        assert float(found[0]) == pytest.approx(float(twin["lead"]), rel=1e-4, abs=1e-4)
+        (twin,) = expected(NETWORKS["v15-human"], planes, globals_)["lead"]
+        assert float(found[0]) == pytest.approx(float(twin), rel=1e-4, abs=1e-4)
         outputs.append(round(float(found[0]), 5))
     assert len(set(outputs)) == len(outputs)
 
 
-def test_a_profile_tells_rank_source_time_board_and_date():
-    values = profile_values("rank_5k")
-    assert values.shape == (20, 192)
-    nine = values[9]
-    assert list(nine[:6]) == [1, 1, 0, 0, 0, 0]
-    assert RANKS.index("5k") + 1 == 14
-    for start in (6, 40):
-        assert nine[start : start + 34].tolist() == [1.0] * 14 + [0.0] * 20
-    assert nine[74] == 0.5 and nine[75:82].tolist() == [0, 0, 0, 0, 1, 0, 0]
-    assert nine[82:86] == pytest.approx([0.4 * (np.log(1260) - 6.5), 0.3 * (np.log(31) - 3),
-                                         0.5 * (np.log(7) - 1.5), 0.25 * (np.log(2) - 1.5)])  # fmt: skip
-    assert nine[86] == pytest.approx(0.5 * np.log(81 / 361)) and values[19][86] == 0
-    days = 18322
-    assert nine[87:89] == pytest.approx([np.cos(days / 7 * 2 * np.pi), np.sin(days / 7 * 2 * np.pi)])
-    assert nine[149:151] == pytest.approx([np.cos(days / 560000 * 2 * np.pi), np.sin(days / 560000 * 2 * np.pi)])
-    assert nine[151:].tolist() == [0, 0, 1] + [0] * 38
-    assert profile_values("proyear_1985")[9][151:].argmax() == 5
-    assert profile_values("proyear_2021")[9][151:].argmax() == 6
-
-
-@pytest.mark.parametrize("name", ["", "rank_10d", "rank_21k", "rank_5k_3d", "proyear_1799", "proyear_2024", "rank_9d "])
-def test_an_unknown_profile_is_refused_in_one_line(name):
-    with pytest.raises(ValueError, match=r"unknown human profile .*expected rank_9d to") as caught:
-        profile_values(name)
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("version", [15, 17])
+@pytest.mark.parametrize("human", [False, True])
 @pytest.mark.parametrize(
     ("suicide", "atari", "encoder"),
-    [(1, 0, "katago-v7-suicide"), (0, 1, "katago-v7-atari"), (1, 1, "katago-v7-suicide-atari")],
+    [(0, 0, ""), (1, 0, "-suicide"), (0, 1, "-atari"), (1, 1, "-suicide-atari")],
 )
-def test_what_a_file_says_of_areas_and_territory_asks_for_another_encoder(version, suicide, atari, encoder, tmp_path):
-    network = random_network(version)
+def test_what_a_file_says_of_its_inputs_asks_for_another_encoder(version, human, suicide, atari, encoder, tmp_path):
+    network, encoder = random_network(version, human=human), "katago-v7" + "-human" * human + encoder
     network["options"][1:3] = suicide, atari
     for is_binary in (False, True):
         path = saved(tmp_path, network, is_binary)

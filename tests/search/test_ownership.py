@@ -51,7 +51,7 @@ def own(tree, node, position):
         owner = np.zeros(size * size, np.int8)
         area_owner(with_capacity(position, 600).board, owner)
         return owner.astype(np.float64)
-    planes, globals_ = inputs("keima-1", position, 0)
+    planes, globals_ = inputs(ENCODERS["keima-1"], position, 0)
     found = NETWORK.evaluate(planes, globals_).ownership.reshape(-1)
     return found * (1.0 if position.meta[META_TO_MOVE] == BLACK else -1.0)
 

@@ -10,8 +10,6 @@ from engine.nets.compute.winograd import tile_side
 from engine.nets.layers import folded
 from engine.nets.network import NetArrays, NetworkSpec, PlainNetwork, activated, check_inputs
 
-COUNTED_ON = 9
-"""Board size on which a program's global values are counted; every board size gives the same number"""
 HAS_BFLOAT16 = "+avx512bf16" in FEATURES.split(",")
 """Whether the processor has instructions for bfloat16"""
 HAS_MATRIX_UNIT = HAS_BFLOAT16 and "+amx-tile" in FEATURES.split(",")
@@ -47,7 +45,7 @@ class ProgramNetwork:
         """See :meth:`engine.nets.network.Network.evaluate`."""
         check_inputs(self.spec, self.shape, planes, globals_)
         size = planes.shape[2]
-        outputs = self._program(tile_side(size)).run(planes, self._network.globals_at(size, globals_))
+        outputs = self._program(tile_side(size)).run(planes, globals_)
         # A network that has diverged has infinite outputs or NaN: its caller finds them, numpy need not warn.
         with np.errstate(all="ignore"):
             return activated(self._network.heads_of(outputs, planes, globals_))
@@ -63,7 +61,6 @@ class ProgramNetwork:
 
     def _new_program(self, side: int) -> Program:
         """The network's program for boards with Winograd tile size ``side``."""
-        globals_ = self._network.globals_at(COUNTED_ON, np.zeros((1, self.shape.globals), np.float32))
-        program = Program(self.shape.planes, globals_.shape[1], side)
+        program = Program(self.shape.planes, self.shape.globals, side)
         self._network.describe(program)
         return program

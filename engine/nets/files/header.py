@@ -104,26 +104,28 @@ def expected_input(path: NetworkPath | None) -> ExpectedInput | None:
     if kind == KATAGO:
         with opened(file) as opened_file:
             words = opened_file.read(START_BYTES).split()
-        if len(words) > KATAGO_ATARI and int(words[1]) >= KATAGO_OPTIONS_FROM:
-            suicide, atari = (words[slot] == b"1" for slot in (KATAGO_SUICIDE, KATAGO_ATARI))
-            expected = expected._replace(encoder=katago_encoder(suicide, atari))
+        if len(words) > KATAGO_OPTIONS[-1] and int(words[1]) >= KATAGO_OPTIONS_FROM:
+            expected = expected._replace(encoder=katago_encoder(*(words[slot] == b"1" for slot in KATAGO_OPTIONS)))
     return expected
 
 
-def katago_encoder(as_if_suicide: bool, without_atari: bool) -> str:
+def katago_encoder(is_human: bool, as_if_suicide: bool, without_atari: bool) -> str:
     """The name of the encoder of a KataGo network with V7 inputs.
 
     Args:
+        is_human: a human SL network, with inputs for a human profile.
         as_if_suicide: trained on pass-alive areas as if suicide were legal, whatever the rules.
         without_atari: trained on games counted without territory beside a chain in atari.
     """
-    return KATAGO_ENCODER + "-suicide" * as_if_suicide + "-atari" * without_atari
+    return KATAGO_ENCODER + "-human" * is_human + "-suicide" * as_if_suicide + "-atari" * without_atari
 
 
 KATAGO_ENCODER = "katago-v7"
-KATAGO_OPTIONS_FROM, KATAGO_SUICIDE, KATAGO_ATARI = 15, 12, 13
-"""First model version whose files state the arguments of :func:`katago_encoder`; positions of the two arguments
-among the file's words"""
+PROFILE_VALUES = 192
+"""Number of additional global inputs of KataGo's human SL networks, which describe a human profile"""
+KATAGO_OPTIONS_FROM, KATAGO_OPTIONS = 15, (11, 12, 13)
+"""First model version whose files state the arguments of :func:`katago_encoder`; positions of the arguments among the
+file's words"""
 EXPECTED_INPUTS = {KATAGO: ExpectedInput(KATAGO_ENCODER, (2, 19)), LEELA_ZERO: ExpectedInput("leela-18", (19, 19))}
 """Default inputs by kind of file, for the kinds of file that do not name an encoder at their beginning"""
 

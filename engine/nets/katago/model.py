@@ -3,16 +3,11 @@
 Files are ``.bin.gz`` and ``.txt.gz``, compressed or not, of model versions 8 to 17 (:func:`load_katago`).
 :func:`outputs` converts raw outputs to points and probabilities with the multipliers of the file.
 
-Human SL networks have additional inputs: players, date, time control. They are set by the name of a profile, as in
-KataGo's option ``humanSLProfile``: ``rank_5k`` (two players of that rank around 2020), ``preaz_5k`` (in 2016, before
-AlphaZero changed openings), ``proyear_1985`` (professionals of that year). Profiles with different ranks for the two
-players are not supported: the inputs do not distinguish them.
+Human SL networks have additional global inputs: players, date, time control (:mod:`engine.features.profiles`).
 
-Sources: the public description of the format, ``cpp/neuralnet/desc.cpp`` of KataGo 1.18, and
-``cpp/neuralnet/sgfmetadata.cpp`` of KataGo 1.17.
+Sources: the public description of the format, and ``cpp/neuralnet/desc.cpp`` of KataGo 1.18.
 """
 
-import datetime
 import math
 import re
 from collections import Counter
@@ -24,10 +19,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from engine.nets.files.header import KATAGO_OPTIONS_FROM as OPTIONS_FROM
-from engine.nets.files.header import katago_encoder, opened
+from engine.nets.files.header import PROFILE_VALUES, katago_encoder, opened
 from engine.nets.forward import Forward, library_of, probabilities, softplus
 from engine.nets.katago.blocks import MAX_BLOCKS, RmsNorm, read_blocks
-from engine.nets.katago.layers import MAX_CHANNELS, MAX_SIZE, LayerReader, Stream, linear, norm, normalised
+from engine.nets.katago.layers import MAX_CHANNELS, LayerReader, Stream, linear, norm, normalised
 from engine.nets.layers import IDENTITY, MISH, RELU, SILU, Part, named_arrays
 from engine.nets.network import HEADS, NetworkSpec, PlainNetwork, RawHeads, Shape, dimension
 
@@ -38,56 +33,6 @@ MAX_MULTIPLIER = 1e6
 SIZES = (2, 19)
 NAME = re.compile(r"[!-~]{1,96}")
 
-VALUES = 192
-DEFAULT_PROFILE = "rank_9d"
-RANKS = tuple(f"{dan}d" for dan in range(9, 0, -1)) + tuple(f"{kyu}k" for kyu in range(1, 21))
-YEARS = range(1800, 2024)
-EXPECTED = "rank_9d to rank_20k, preaz_9d to preaz_20k, or proyear_1800 to proyear_2023"
-
-IS_HUMAN, RANK, RANK_LENGTH, RATEDNESS = 0, 6, 34, 74
-UNKNOWN_TIME, BYO_YOMI, SECONDS, BOARD, DATE, DATE_WAVES, SOURCE = 75, 79, 82, 86, 87, 32, 151
-"""Offsets among a profile's values, except ``DATE_WAVES``: the number of waves that encode the date"""
-KGS, GOGOD, GO4GO = 2, 5, 6
-"""Codes of game collections among a profile's sources"""
-LONGEST_WAVE = 80000.0
-"""Longest period of the waves that encode the date, in weeks"""
-
-
-def profile_values(name: str) -> np.ndarray:
-    """float64[20, 192]: the input values of a human profile, for every board size.
-
-    Raises:
-        ValueError: no such profile; one line.
-    """
-    found = re.fullmatch(r"(rank|preaz)_(\d+[dk])|proyear_(\d{4})", name)
-    if not found or (found[2] or "9d") not in RANKS or int(found[3] or 1800) not in YEARS:
-        raise ValueError(f"unknown human profile {name[:40]!r}, expected {EXPECTED}")
-    values = np.zeros(VALUES)
-    values[IS_HUMAN : IS_HUMAN + 2] = 1.0
-    rank = RANKS.index(found[2] or "9d") + 1
-    for start in (RANK, RANK + RANK_LENGTH):
-        values[start : start + rank] = 1.0
-    if found[1]:
-        date = datetime.date(2016, 9, 1) if found[1] == "preaz" else datetime.date(2020, 3, 1)
-        source, clock, main_s, period_s, periods = KGS, BYO_YOMI, 1200, 30, 5
-        values[RATEDNESS] = 0.5
-    else:
-        date = datetime.date(int(found[3]), 6, 1)
-        source = GOGOD if date.year <= 2020 else GO4GO
-        clock, main_s, period_s, periods = UNKNOWN_TIME, 0, 0, 0
-    values[clock] = values[SOURCE + source] = 1.0
-    values[SECONDS : SECONDS + 4] = (
-        0.4 * (math.log(main_s + 60.0) - 6.5), 0.3 * (math.log(period_s + 1.0) - 3.0),
-        0.5 * (math.log(periods + 2.0) - 1.5), 0.25 * (math.log(2.0) - 1.5),
-    )  # fmt: skip
-    days = (date - datetime.date(1970, 1, 1)).days
-    periods_days = 7.0 * LONGEST_WAVE ** (np.arange(DATE_WAVES) / (DATE_WAVES - 1))
-    angles = 2.0 * math.pi * days / periods_days
-    values[DATE : DATE + 2 * DATE_WAVES] = np.stack([np.cos(angles), np.sin(angles)], axis=1).reshape(-1)
-    every_size = np.tile(values, (MAX_SIZE + 1, 1))
-    every_size[1:, BOARD] = np.log(np.arange(1, MAX_SIZE + 1) / MAX_SIZE)
-    return every_size
-
 
 class HumanEncoder(Part):
     """Encodes a human profile, the last global values, as a vector that is added to the trunk's first layer."""
@@ -95,20 +40,15 @@ class HumanEncoder(Part):
     def __init__(self, layers: LayerReader, trunk: int):
         """Read the encoder, next in a file; ``trunk`` is the trunk's number of channels."""
         layers.stream.name()
-        layers.channels("values", VALUES)
-        weight = layers.matrix(VALUES)
-        # The first global values are the network's own.
+        layers.channels("values", PROFILE_VALUES)
+        weight = layers.matrix(PROFILE_VALUES)
+        # The first global values are those of all networks.
         self.first = linear(np.pad(weight, ((0, 0), (GLOBALS, 0))), layers.vector(len(weight)))
         self.first_activation = layers.activation()
         weight = layers.matrix(len(weight))
         self.second = linear(weight, layers.vector(len(weight)))
         self.second_activation = layers.activation()
         self.last = linear(layers.matrix(len(weight), trunk))
-        self.use(DEFAULT_PROFILE)
-
-    def use(self, name: str) -> None:
-        """Set the human profile by its name; see :func:`profile_values`."""
-        self.values = profile_values(name).astype(np.float32)
 
     def describe(self, forward: Forward, plus: Any) -> Any:
         """Describe the encoder; returns the slot of its vector plus another one."""
@@ -375,14 +315,15 @@ class KataGoNet(PlainNetwork):
         if has_options:
             has_rms_norm = stream.integer("kind of the last normalisation", 0, 1)
             layers.zeros("trunk", 5)
-        self.shape = KataGoShape(PLANES, GLOBALS, count, channels)
+        more = PROFILE_VALUES * is_human
+        self.shape = KataGoShape(PLANES, GLOBALS + more, count, channels)
         self.version, self.multipliers = layers.version, multipliers
-        self.encoder = katago_encoder(bool(as_if_suicide), bool(without_atari))
+        self.encoder = katago_encoder(bool(is_human), bool(as_if_suicide), bool(without_atari))
         """name of the network's encoder"""
         self.policy_optimism = 0.0 if is_human else TREE_OPTIMISM
         """weight of the optimistic policy in :meth:`heads_of`; no effect with one policy; 0 for human SL networks"""
         self.stem = layers.convolution(PLANES, channels)
-        self.stem_globals = linear(np.pad(layers.matrix(GLOBALS, channels), ((0, 0), (0, VALUES * is_human))))
+        self.stem_globals = linear(np.pad(layers.matrix(GLOBALS, channels), ((0, 0), (0, more))))
         self.human = HumanEncoder(layers, channels) if is_human else None
         self.blocks = read_blocks(layers, count, channels)
         self.tip: Any = (
@@ -401,14 +342,6 @@ class KataGoNet(PlainNetwork):
         x = self.tip.describe(forward, x) if isinstance(self.tip, RmsNorm) else forward.norm(x, self.tip)
         self.policy.describe(forward, x)
         self.value.describe(forward, x)
-
-    def globals_at(self, size: int, globals_: Any) -> Any:
-        """The global values, followed by those of the human profile if there is one."""
-        if self.human is None:
-            return globals_
-        library = library_of(globals_)
-        profile = self.human.values[None, size] * library.ones_like(globals_[:, :1])
-        return library.concat([globals_, profile], axis=1)
 
     def heads_of(self, outputs: Mapping[str, Any], planes: Any, globals_: Any) -> RawHeads:
         """The four heads of :class:`engine.nets.network.Heads`; the score is KataGo's lead."""
