@@ -1,0 +1,377 @@
+"""``python -m bench.strength.levels --out RUN``: measure the levels of play, and write their table anew.
+
+A level is a point on one path of settings, from moves drawn nearly alike to a search of some hundred visits
+(:data:`PATH`). For each board size:
+
+1. the rungs of the path play their neighbours, and those near it play each anchor: GNU Go, and Pachi if it is given;
+2. Elo of all players follows by Bradley and Terry's model, and each rank's place on the path by its Elo;
+3. the levels two ranks apart play each other, with them the Elo is computed again, and the table is written;
+4. on 19x19 the weaker of two levels four ranks apart takes four stones.
+
+Every block of games is on the disk once it is played (``RUN/9/games.jsonl``), so the same command continues after any
+end; the places of levels, once found, stay (``RUN/9/places.json``). Several processes may play boards of different
+sizes. The scale is told in docs/levels.md. Start at :func:`command`.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import numpy as np
+from rich.console import Console
+
+from bench.strength.level_anchors import Anchor, play_anchor
+from bench.strength.level_games import Block, Result, play_block
+from engine.config import RANKS
+from engine.evaluation.elo import Rated, rated, wilson_interval
+from engine.features.encoder import sample_inputs
+from engine.inference.server import InferenceServer
+from engine.nets.on_device import load_network
+from engine.pictures.charts import interval_chart, side_by_side
+from engine.pictures.drawing import stand_alone
+from engine.search.level_choice import Level
+from engine.system.files import alone_in, sha256_of, written_whole
+from engine.system.run_folder import add_line, read_lines
+from gtp.cli import one_line_errors
+from gtp.cli.terminal import bar
+from weights import DEFAULT, LEVELS, find
+
+PATH = (
+    Level(1, 4.0, 0.001, 1.0, 1.0),
+    Level(1, 2.5, 0.004, 1.0, 1.0),
+    Level(1, 1.8, 0.01, 1.0, 0.9),
+    Level(1, 1.4, 0.02, 1.0, 0.8),
+    Level(1, 1.1, 0.03, 1.0, 0.6),
+    Level(1, 0.8, 0.05, 1.0, 0.4),
+    Level(1, 0.5, 0.1, 1.0, 0.2),
+    Level(2, 0.4, 0.1, 1.0, 0.0),
+    Level(4, 0.4, 0.1, 1.0, 0.0),
+    Level(8, 0.4, 0.1, 1.0, 0.0),
+    Level(16, 0.4, 0.1, 1.0, 0.0),
+    Level(32, 0.4, 0.1, 1.0, 0.0),
+    Level(64, 0.4, 0.1, 1.0, 0.0),
+)
+"""Rungs of the path, the weakest first"""
+SIZES = (9, 13, 19)
+RUNG_GAMES = {9: 100, 13: 60, 19: 40}
+"""Games of a rung against the next one; half as many against the one after that"""
+LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
+"""Games of levels two ranks apart"""
+ANCHOR_GAMES = {9: 40, 13: 20, 19: 20}
+CHUNK = {9: 50, 13: 20, 19: 10}
+"""Games of a block, after which a run continues"""
+ANCHOR_CHUNK = 5
+GNU_GO, GNU_GO_COMMAND = "GNU Go 3.8, level 10", "gnugo --mode gtp --level 10 --chinese-rules"
+PACHI = "Pachi 12.84, 1000 playouts"
+SCALE, BASE, GROWTH = "OGS 2026", 525.0, 23.15
+"""Server and year of the ranks; its rating is ``BASE * exp(rank / GROWTH)``, rank 30 being 1d"""
+GNU_GO_RANK = 19
+"""Rank of GNU Go on that scale: 11k"""
+HANDICAP_SIZE, HANDICAP, HANDICAP_GAMES = 19, 4, 100
+PLACES = "places.json"
+CACHE_MIB = 256
+ENDS = ("elo", "low", "high")
+SEEN = 2
+"""Difference in ranks of the levels that play each other"""
+
+
+def elo_of(name: str) -> float:
+    """Elo of a rank above GNU Go's, on the scale."""
+    rank = 30 + int(name[:-1]) - 1 if name.endswith("d") else 30 - int(name[:-1])
+    return BASE * (math.exp(rank / GROWTH) - math.exp(GNU_GO_RANK / GROWTH))
+
+
+def at(place: float) -> Level:
+    """The level at a place on the path: rung ``i`` at ``i``, between two rungs the mean of their settings, for all but
+    the locality of their logarithms."""
+    low = min(int(place), len(PATH) - 2)
+    share = place - low
+    one, two = (np.array(rung, float) for rung in PATH[low : low + 2])
+    visits, temperature, least, points, _ = np.exp((1 - share) * np.log(one + 1e-12) + share * np.log(two + 1e-12))
+    locality = (1 - share) * one[4] + share * two[4]
+    rounded = (float(f"{value:.4g}") for value in (temperature, least, points, locality))
+    return Level(round(visits), *rounded)
+
+
+def text_of(player: Level | str) -> str:
+    """A player's name in ratings."""
+    return player if isinstance(player, str) else " ".join(f"{value:g}" for value in player)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A block of games that was played: of two levels, or of a level and an anchor, whose name is ``second``."""
+
+    size: int
+    first: Level
+    second: Level | str
+    handicap: int
+    start: int
+    result: Result
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return sum(self.result)
+
+
+def read_played(line: bytes) -> Played:
+    """Parse a line of ``games.jsonl``."""
+    found = json.loads(line)
+    second = found["second"]
+    return Played(
+        found["size"], Level(*found["first"]), second if isinstance(second, str) else Level(*second),
+        found["handicap"], found["start"], Result(*found["result"]),
+    )  # fmt: skip
+
+
+class Games:
+    """All games of a run on one board, kept in a folder. Threads: one caller."""
+
+    def __init__(self, folder: Path, server: InferenceServer | None, console: Console) -> None:
+        """Open the folder's games, to play more of them if there is a server.
+
+        Raises:
+            ValueError: the file is damaged; one line.
+        """
+        self._path, self._server, self._console = folder / "games.jsonl", server, console
+        self.played = read_lines(self._path, read_played, "block of games")
+
+    def count(self, size: int, first: Level, second: Level | str, handicap: int = 0) -> int:
+        """Number of games played of a pair."""
+        return sum(
+            one.games
+            for one in self.played
+            if (one.size, one.first, one.second, one.handicap) == (size, first, second, handicap)
+        )
+
+    def play(self, size: int, first: Level, second: Level | Anchor, games: int, handicap: int = 0) -> None:
+        """Play a pair until it has ``games`` games; those that stand are kept."""
+        assert self._server is not None, "opened to read"
+        key = second.name if isinstance(second, Anchor) else second
+        chunk = ANCHOR_CHUNK if isinstance(second, Anchor) else CHUNK[size]
+        with bar(self._console, transient=True) as progress:
+            task = progress.add_task(f"{size}x{size}: {text_of(first)} - {text_of(key)}", total=games)
+            while (start := self.count(size, first, key, handicap)) < games:
+                progress.update(task, completed=start)
+                number = min(chunk, games - start)
+                if isinstance(second, Anchor):
+                    result = play_anchor(self._server, size, first, second, start, number)
+                else:
+                    result = play_block(self._server, Block(size, first, second, handicap, start, number))
+                self._add(Played(size, first, key, handicap, start, result))
+
+    def _add(self, one: Played) -> None:
+        line = {
+            "size": one.size, "first": one.first, "second": one.second, "handicap": one.handicap, "start": one.start,
+            "result": one.result,
+        }  # fmt: skip
+        add_line(self._path, json.dumps(line))
+        self.played.append(one)
+
+    def wins(self, size: int) -> dict[tuple[str, str], float]:
+        """Wins between players on a board, without handicap games; a draw is half a win for each."""
+        found: dict[tuple[str, str], float] = {}
+        for one in self.played:
+            if one.size != size or one.handicap:
+                continue
+            pair, half = (text_of(one.first), text_of(one.second)), 0.5 * one.result.drawn
+            found[pair] = found.get(pair, 0.0) + one.result.won + half
+            found[pair[::-1]] = found.get(pair[::-1], 0.0) + one.result.lost + half
+        return found
+
+    def ratings(self, size: int) -> dict[str, Rated]:
+        """Elo of all players on a board above GNU Go, by :func:`text_of`."""
+        return {one.name: one for one in rated(self.wins(size), GNU_GO)}
+
+
+def play_rungs(games: Games, size: int) -> None:
+    """The rungs of the path against their neighbours."""
+    for i in range(1, len(PATH)):
+        games.play(size, PATH[i], PATH[i - 1], RUNG_GAMES[size])
+    for i in range(2, len(PATH)):
+        games.play(size, PATH[i], PATH[i - 2], RUNG_GAMES[size] // 2)
+
+
+def play_anchors(games: Games, size: int, anchors: Sequence[Anchor]) -> None:
+    """Each anchor against the rungs near its strength: the next games are against the rung that is nearest so far."""
+    for anchor in anchors:
+        while (done := sum(games.count(size, rung, anchor.name) for rung in PATH)) < ANCHOR_GAMES[size]:
+            found = rated(games.wins(size))
+            elo = {one.name: one.elo for one in found}
+            if anchor.name in elo:
+                rung = min(PATH, key=lambda one: abs(elo[text_of(one)] - elo[anchor.name]))
+            else:
+                rung = PATH[len(PATH) // 2]
+            count = games.count(size, rung, anchor.name)
+            games.play(size, rung, anchor, count + min(ANCHOR_CHUNK, ANCHOR_GAMES[size] - done))
+
+
+def places(games: Games, size: int, folder: Path) -> dict[str, float]:
+    """The place on the path of each rank that it reaches; found once, then read from the folder."""
+    path = folder / PLACES
+    if not path.exists():
+        found = games.ratings(size)
+        # Sampling may put a rung below the one before it.
+        elo = np.maximum.accumulate([found[text_of(rung)].elo for rung in PATH])
+        reached = [name for name in RANKS if elo[0] <= elo_of(name) <= elo[-1]]
+        placed = {name: float(np.interp(elo_of(name), elo, np.arange(len(PATH)))) for name in reached}
+        with written_whole(path) as part:
+            part.write_text(json.dumps(placed, indent=1) + "\n", encoding="utf-8")
+    levels: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
+    return levels
+
+
+def play_size(games: Games, size: int, folder: Path, anchors: Sequence[Anchor]) -> None:
+    """All games on a board."""
+    play_rungs(games, size)
+    play_anchors(games, size, anchors)
+    levels = {name: at(place) for name, place in places(games, size, folder).items()}
+    for strong, weak in pairs(list(levels), SEEN):
+        games.play(size, levels[strong], levels[weak], LEVEL_GAMES[size])
+    if size == HANDICAP_SIZE:
+        chain = list(pairs(list(levels), HANDICAP))
+        for strong, weak in chain:
+            games.play(size, levels[weak], levels[strong], HANDICAP_GAMES // len(chain), HANDICAP)
+
+
+def pairs(names: Sequence[str], apart: int) -> Iterator[tuple[str, str]]:
+    """Pairs of ranks, the stronger first, in a chain."""
+    chain = list(names)[::apart]
+    return zip(chain[1:], chain, strict=False)
+
+
+def measured(games: Games, size: int, levels: dict[str, Level]) -> dict[str, Rated]:
+    """Elo of each level, with its interval: of those that have played, and between them by the ranks."""
+    found, chain = games.ratings(size), list(levels)[::SEEN]
+    known = [found[text_of(levels[name])] for name in chain if text_of(levels[name]) in found]
+    xs = [list(levels).index(name) for name in chain if text_of(levels[name]) in found]
+
+    def between(i: int, end: str) -> float:
+        return float(np.interp(i, xs, [getattr(one, end) for one in known]))
+
+    return {name: Rated(name, *(between(i, end) for end in ENDS)) for i, name in enumerate(levels)}
+
+
+class Board(NamedTuple):
+    """The results on a board."""
+
+    games: Games
+    levels: dict[str, Level]
+    elo: dict[str, Rated]
+
+
+def write_table(path: Path, sha256: str, boards: dict[int, Board]) -> None:
+    """Write the table of levels, which :mod:`engine.play.levels` reads."""
+    lines = [
+        "# Levels of play by board size, the weakest first: written by python -m bench.strength.levels, told in",
+        f"# docs/levels.md. Elo above {GNU_GO}, with 95% intervals.",
+        f'scale = "{SCALE}"',
+        f'network = "{DEFAULT}"',
+        f'sha256 = "{sha256}"',
+        "",
+        "[board]",
+    ]
+    for size, (_, levels, elo) in boards.items():
+        lines.append(f"{size} = [")
+        for name, level in levels.items():
+            words = ", ".join(f"{field} = {value:g}" for field, value in zip(Level._fields, level, strict=True))
+            one = elo[name]
+            lines.append(
+                f'    {{ name = "{name}", {words}, elo = {one.elo:.0f}, low = {one.low:.0f}, high = {one.high:.0f} }},'
+            )
+        lines.append("]")
+    with written_whole(path) as part:
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def report(boards: dict[int, Board]) -> Iterator[str]:
+    """The results for people, as tables of Markdown."""
+    for size, (games, levels, elo) in boards.items():
+        yield f"\n{size}x{size}\n"
+        yield "| level | settings | Elo wanted | Elo | against two ranks below |\n|---|---|---|---|---|"
+        below = dict(pairs(list(levels), SEEN))
+        for name, level in levels.items():
+            one, against = elo[name], ""
+            if name in below:
+                against = _score(games, size, level, levels[below[name]], 0)
+            yield (
+                f"| {name} | {text_of(level)} | {elo_of(name):+.0f} | {one.elo:+.0f} [{one.low:+.0f}, {one.high:+.0f}] "
+                f"| {against} |"
+            )
+        for name, one in games.ratings(size).items():
+            if name.startswith((GNU_GO, "Pachi")):
+                count = sum(block.games for block in games.played if block.size == size and block.second == name)
+                yield f"| {name} | {count} games | | {one.elo:+.0f} [{one.low:+.0f}, {one.high:+.0f}] | |"
+    if HANDICAP_SIZE in boards:
+        games, levels, _ = boards[HANDICAP_SIZE]
+        yield f"\n| takes {HANDICAP} stones | from | score |\n|---|---|---|"
+        for strong, weak in pairs(list(levels), HANDICAP):
+            yield f"| {weak} | {strong} | {_score(games, HANDICAP_SIZE, levels[weak], levels[strong], HANDICAP)} |"
+
+
+def _score(games: Games, size: int, first: Level, second: Level, handicap: int) -> str:
+    """Games won, drawn and lost of a pair, and the win rate with its interval; empty without games."""
+    found = [
+        one.result
+        for one in games.played
+        if (one.size, one.first, one.second, one.handicap) == (size, first, second, handicap)
+    ]
+    won, drawn, lost = (sum(result[i] for result in found) for i in range(3))
+    count = won + drawn + lost
+    if not count:
+        return ""
+    low, high = wilson_interval(won + 0.5 * drawn, count)
+    return f"{won}, {drawn}, {lost}: {(won + 0.5 * drawn) / count:.0%} [{low:.0%}, {high:.0%}]"
+
+
+def draw_picture(path: Path, boards: dict[int, Board]) -> None:
+    """Draw the levels' Elo with intervals, one chart a board."""
+    charts = []
+    for size, (_, levels, elo) in boards.items():
+        rows = [(name, *(getattr(elo[name], end) for end in ENDS)) for name in [*levels][::-SEEN]]
+        charts.append(interval_chart(f"{size}x{size}", rows, f"Elo above {GNU_GO}, 95% interval"))
+    with written_whole(path) as part:
+        part.write_text(stand_alone(side_by_side(charts)), encoding="utf-8")
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the run")
+@click.option("--sizes", default="9,13,19", help="sizes of the boards to play on")
+@click.option("--gnugo", default=GNU_GO_COMMAND, help="command line of GNU Go")
+@click.option("--pachi", default="", help="command line of Pachi; empty = without this anchor")
+@click.option("--table", default=LEVELS, type=click.Path(dir_okay=False, path_type=Path), help="the table to write")
+@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="SVG file of the levels' Elo")
+def command(out: Path, sizes: str, gnugo: str, pachi: str, table: Path, picture: Path | None) -> None:
+    """Measure the levels of play, write their table, and print the results as tables of Markdown."""
+    console, network = Console(stderr=True), find(DEFAULT)
+    anchors = [Anchor(GNU_GO, gnugo), *([Anchor(PACHI, pachi)] if pachi else [])]
+    with one_line_errors():
+        for size in map(int, sizes.split(",")):
+            folder = out / str(size)
+            folder.mkdir(parents=True, exist_ok=True)
+            with ExitStack() as stack:
+                stack.enter_context(alone_in(folder))
+                loaded = load_network(network, "cpu", sample_inputs)
+                server = stack.enter_context(InferenceServer(loaded, CACHE_MIB, threads=1))
+                play_size(Games(folder, server, console), size, folder, anchors)
+        boards: dict[int, Board] = {}
+        for size in SIZES:
+            if (out / str(size) / PLACES).exists():
+                games = Games(out / str(size), None, console)
+                levels = {name: at(place) for name, place in places(games, size, out / str(size)).items()}
+                boards[size] = Board(games, levels, measured(games, size, levels))
+        write_table(table, sha256_of(network), boards)
+        if picture:
+            draw_picture(picture, boards)
+        for line in report(boards):
+            click.echo(line)
+
+
+if __name__ == "__main__":
+    command()
