@@ -42,28 +42,29 @@ from gtp.cli.terminal import bar
 from weights import DEFAULT, LEVELS, find
 
 PATH = (
-    Level(1, 4.0, 0.001, 1.0, 1.0),
-    Level(1, 2.5, 0.004, 1.0, 1.0),
-    Level(1, 1.8, 0.01, 1.0, 0.9),
-    Level(1, 1.4, 0.02, 1.0, 0.8),
-    Level(1, 1.1, 0.03, 1.0, 0.6),
-    Level(1, 0.8, 0.05, 1.0, 0.4),
-    Level(1, 0.5, 0.1, 1.0, 0.2),
-    Level(2, 0.4, 0.1, 1.0, 0.0),
-    Level(4, 0.4, 0.1, 1.0, 0.0),
-    Level(8, 0.4, 0.1, 1.0, 0.0),
-    Level(16, 0.4, 0.1, 1.0, 0.0),
-    Level(32, 0.4, 0.1, 1.0, 0.0),
-    Level(64, 0.4, 0.1, 1.0, 0.0),
+    Level(1, 8.0, 0.0005, 1.0, 1.0),
+    Level(1, 4.0, 0.002, 1.0, 1.0),
+    Level(1, 2.8, 0.004, 1.0, 1.0),
+    Level(1, 2.0, 0.01, 1.0, 0.9),
+    Level(1, 1.5, 0.015, 1.0, 0.8),
+    Level(1, 1.15, 0.025, 1.0, 0.6),
+    Level(1, 0.85, 0.05, 1.0, 0.4),
+    Level(1, 0.6, 0.08, 1.0, 0.3),
+    Level(1, 0.35, 0.1, 1.0, 0.1),
+    Level(4, 0.35, 0.1, 1.0, 0.0),
+    Level(8, 0.35, 0.1, 1.0, 0.0),
+    Level(16, 0.35, 0.1, 1.0, 0.0),
+    Level(32, 0.35, 0.1, 1.0, 0.0),
+    Level(64, 0.35, 0.1, 1.0, 0.0),
 )
 """Rungs of the path, the weakest first"""
 SIZES = (9, 13, 19)
-RUNG_GAMES = {9: 100, 13: 60, 19: 40}
-"""Games of a rung against the next one; half as many against the one after that"""
+RUNG_GAMES = {9: 60, 13: 40, 19: 24}
+"""Games of a rung against the next one"""
 LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 """Games of levels two ranks apart"""
 ANCHOR_GAMES = {9: 40, 13: 20, 19: 20}
-CHUNK = {9: 50, 13: 20, 19: 10}
+CHUNK = {9: 60, 13: 40, 19: 24}
 """Games of a block, after which a run continues"""
 ANCHOR_CHUNK = 5
 GNU_GO, GNU_GO_COMMAND = "GNU Go 3.8, level 10", "gnugo --mode gtp --level 10 --chinese-rules"
@@ -194,8 +195,6 @@ def play_rungs(games: Games, size: int) -> None:
     """The rungs of the path against their neighbours."""
     for i in range(1, len(PATH)):
         games.play(size, PATH[i], PATH[i - 1], RUNG_GAMES[size])
-    for i in range(2, len(PATH)):
-        games.play(size, PATH[i], PATH[i - 2], RUNG_GAMES[size] // 2)
 
 
 def play_anchors(games: Games, size: int, anchors: Sequence[Anchor]) -> None:
