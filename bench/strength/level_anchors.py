@@ -7,7 +7,7 @@ resigns. The other program speaks GTP, scores the finished game, and may resign.
 from contextlib import closing
 from dataclasses import dataclass
 
-from bench.match.gtp_client import GtpClient
+from bench.match.gtp_client import EngineRefused, GtpClient
 from bench.strength.level_games import KOMI, SMALL, SMALL_KOMI, Result
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
@@ -16,6 +16,7 @@ from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, to_vertex
 from engine.go.points import color_letter
 from engine.go.random import seed_state
 from engine.go.rules import rules_named
+from engine.go.scoring import final_score_black, result_text
 from engine.inference.server import InferenceServer
 from engine.play.levels import drawn
 from engine.search.level_choice import Level
@@ -44,7 +45,7 @@ def play_anchor(server: InferenceServer, size: int, level: Level, anchor: Anchor
         Result: of the level.
     Raises:
         EngineError: the other program failed.
-        EngineRefused: it refused a command.
+        EngineRefused: it refused a command; if it refuses to score, the game is scored as it stands.
     """
     found = [0, 0, 0]
     search = Search(SearchOptions(threads=1, seed=1), server, ENCODERS[server.spec.encoder])
@@ -76,6 +77,9 @@ def _play(search: Search, size: int, level: Level, client: GtpClient, number: in
         point = drawn(report, position, level, state) if report.moves else PASS
         client.ask(f"play {letter} {to_vertex(point, size)}", LIMIT_S)
         game.play(game.to_move, point)
-    answer = client.ask("final_score", LIMIT_S).strip()
+    try:
+        answer = client.ask("final_score", LIMIT_S).strip()
+    except EngineRefused:
+        answer = result_text(final_score_black(game.position))
     sign = 1.0 if answer.startswith(color_letter(color).upper()) else -1.0
     return 0.0 if answer.startswith("0") else sign * float(answer.split("+")[1].split()[0])

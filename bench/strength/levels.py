@@ -3,7 +3,8 @@
 A level is a point on one path of settings, from moves drawn nearly alike to a search of some hundred visits
 (:data:`PATH`). For each board size:
 
-1. the rungs of the path play their neighbours, and those near it play each anchor: GNU Go, and Pachi if it is given;
+1. the rungs of the path play their neighbours, those with a search as far as the ranks go, and rungs near them play
+   the anchors: GNU Go, and Pachi if it is given;
 2. Elo of all players follows by Bradley and Terry's model, and each rank's place on the path by its Elo;
 3. the levels two ranks apart play each other, with them the Elo is computed again, and the table is written;
 4. on 19x19 the weaker of two levels four ranks apart takes four stones.
@@ -58,15 +59,20 @@ PATH = (
     Level(64, 0.35, 0.1, 1.0, 0.0),
 )
 """Rungs of the path, the weakest first"""
+MIDDLE = 6
+"""Index of the rung that an anchor meets first"""
+BEYOND = 50.0
+"""Elo by which the rungs with a search go beyond the strongest rank"""
 SIZES = (9, 13, 19)
 RUNG_GAMES = {9: 60, 13: 40, 19: 24}
 """Games of a rung against the next one"""
 LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 """Games of levels two ranks apart"""
+FIRST_GAMES = {9: 10, 13: 6, 19: 4}
 ANCHOR_GAMES = {9: 40, 13: 20, 19: 20}
+"""Games of an anchor, and those of the first before the rungs with a search play"""
 CHUNK = {9: 60, 13: 40, 19: 24}
 """Games of a block, after which a run continues"""
-ANCHOR_CHUNK = 5
 GNU_GO, GNU_GO_COMMAND = "GNU Go 3.8, level 10", "gnugo --mode gtp --level 10 --chinese-rules"
 PACHI = "Pachi 12.84, 1000 playouts"
 SCALE, BASE, GROWTH = "OGS 2026", 525.0, 23.15
@@ -155,7 +161,7 @@ class Games:
         """Play a pair until it has ``games`` games; those that stand are kept."""
         assert self._server is not None, "opened to read"
         key = second.name if isinstance(second, Anchor) else second
-        chunk = ANCHOR_CHUNK if isinstance(second, Anchor) else CHUNK[size]
+        chunk = 1 if isinstance(second, Anchor) else CHUNK[size]
         with bar(self._console, transient=True) as progress:
             task = progress.add_task(f"{size}x{size}: {text_of(first)} - {text_of(key)}", total=games)
             while (start := self.count(size, first, key, handicap)) < games:
@@ -187,39 +193,48 @@ class Games:
         return found
 
     def ratings(self, size: int) -> dict[str, Rated]:
-        """Elo of all players on a board above GNU Go, by :func:`text_of`."""
-        return {one.name: one for one in rated(self.wins(size), GNU_GO)}
+        """Elo of all players on a board above GNU Go, by :func:`text_of`; empty before its first game."""
+        wins = self.wins(size)
+        return {one.name: one for one in rated(wins, GNU_GO)} if any(GNU_GO in pair for pair in wins) else {}
 
 
-def play_rungs(games: Games, size: int) -> None:
-    """The rungs of the path against their neighbours."""
-    for i in range(1, len(PATH)):
-        games.play(size, PATH[i], PATH[i - 1], RUNG_GAMES[size])
+def play_rungs(games: Games, size: int, top: float = math.inf) -> None:
+    """The rungs of the path against their neighbours: those without a search or, given the highest Elo that levels
+    need, those with one as far as that."""
+    for strong in range(1, len(PATH)):
+        has_search = PATH[strong].visits > 1
+        if has_search and (top == math.inf or games.ratings(size)[text_of(PATH[strong - 1])].elo > top):
+            break
+        games.play(size, PATH[strong], PATH[strong - 1], RUNG_GAMES[size])
 
 
-def play_anchors(games: Games, size: int, anchors: Sequence[Anchor]) -> None:
-    """Each anchor against the rungs near its strength: the next games are against the rung that is nearest so far."""
-    for anchor in anchors:
-        while (done := sum(games.count(size, rung, anchor.name) for rung in PATH)) < ANCHOR_GAMES[size]:
-            found = rated(games.wins(size))
-            elo = {one.name: one.elo for one in found}
-            if anchor.name in elo:
-                rung = min(PATH, key=lambda one: abs(elo[text_of(one)] - elo[anchor.name]))
-            else:
-                rung = PATH[len(PATH) // 2]
-            count = games.count(size, rung, anchor.name)
-            games.play(size, rung, anchor, count + min(ANCHOR_CHUNK, ANCHOR_GAMES[size] - done))
+def play_anchor_games(games: Games, size: int, anchor: Anchor, count: int) -> None:
+    """An anchor against the rungs near its strength: each game against the rung that is nearest so far."""
+    while sum(games.count(size, rung, anchor.name) for rung in PATH) < count:
+        elo = {one.name: one.elo for one in rated(games.wins(size))}
+        rung = PATH[MIDDLE]
+        if anchor.name in elo:
+            known = [one for one in PATH if text_of(one) in elo]
+            rung = min(known, key=lambda one: abs(elo[text_of(one)] - elo[anchor.name]))
+        games.play(size, rung, anchor, games.count(size, rung, anchor.name) + 1)
 
 
-def places(games: Games, size: int, folder: Path) -> dict[str, float]:
-    """The place on the path of each rank that it reaches; found once, then read from the folder."""
+def places(games: Games, size: int, folder: Path, keeps: bool = True) -> dict[str, float]:
+    """The place on the path of each rank that it reaches; found once, then read from the folder.
+
+    Args:
+        keeps: whether to write the places into the folder, if they are not there yet.
+    """
     path = folder / PLACES
     if not path.exists():
         found = games.ratings(size)
         # Sampling may put a rung below the one before it.
-        elo = np.maximum.accumulate([found[text_of(rung)].elo for rung in PATH])
+        rungs = [i for i, rung in enumerate(PATH) if text_of(rung) in found]
+        elo = np.maximum.accumulate([found[text_of(PATH[i])].elo for i in rungs])
         reached = [name for name in RANKS if elo[0] <= elo_of(name) <= elo[-1]]
-        placed = {name: float(np.interp(elo_of(name), elo, np.arange(len(PATH)))) for name in reached}
+        placed = {name: float(np.interp(elo_of(name), elo, rungs)) for name in reached}
+        if not keeps:
+            return placed
         with written_whole(path) as part:
             part.write_text(json.dumps(placed, indent=1) + "\n", encoding="utf-8")
     levels: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
@@ -229,7 +244,10 @@ def places(games: Games, size: int, folder: Path) -> dict[str, float]:
 def play_size(games: Games, size: int, folder: Path, anchors: Sequence[Anchor]) -> None:
     """All games on a board."""
     play_rungs(games, size)
-    play_anchors(games, size, anchors)
+    play_anchor_games(games, size, anchors[0], FIRST_GAMES[size])
+    play_rungs(games, size, elo_of(RANKS[-1]) + BEYOND)
+    for anchor in anchors:
+        play_anchor_games(games, size, anchor, ANCHOR_GAMES[size])
     levels = {name: at(place) for name, place in places(games, size, folder).items()}
     for strong, weak in pairs(list(levels), SEEN):
         games.play(size, levels[strong], levels[weak], LEVEL_GAMES[size])
@@ -245,16 +263,20 @@ def pairs(names: Sequence[str], apart: int) -> Iterator[tuple[str, str]]:
     return zip(chain[1:], chain, strict=False)
 
 
-def measured(games: Games, size: int, levels: dict[str, Level]) -> dict[str, Rated]:
-    """Elo of each level, with its interval: of those that have played, and between them by the ranks."""
-    found, chain = games.ratings(size), list(levels)[::SEEN]
-    known = [found[text_of(levels[name])] for name in chain if text_of(levels[name]) in found]
-    xs = [list(levels).index(name) for name in chain if text_of(levels[name]) in found]
+def measured(games: Games, size: int, placed: dict[str, float]) -> dict[str, Rated]:
+    """Elo of each level with its interval: of those that have played, and between them by the rank; before the levels
+    play, of the rungs, and between them by the place on the path."""
+    found, names = games.ratings(size), list(placed)
+    known = {i: found[text] for i in range(0, len(names), SEEN) if (text := text_of(at(placed[names[i]]))) in found}
+    xs: dict[str, float] = {name: i for i, name in enumerate(names)}
+    if len(known) < len(names[::SEEN]):
+        known = {i: found[text_of(rung)] for i, rung in enumerate(PATH) if text_of(rung) in found}
+        xs = placed
 
-    def between(i: int, end: str) -> float:
-        return float(np.interp(i, xs, [getattr(one, end) for one in known]))
+    def between(x: float, end: str) -> float:
+        return float(np.interp(x, list(known), [getattr(one, end) for one in known.values()]))
 
-    return {name: Rated(name, *(between(i, end) for end in ENDS)) for i, name in enumerate(levels)}
+    return {name: Rated(name, *(between(x, end) for end in ENDS)) for name, x in xs.items()}
 
 
 class Board(NamedTuple):
@@ -341,7 +363,7 @@ def draw_picture(path: Path, boards: dict[int, Board]) -> None:
 
 @click.command(context_settings={"show_default": True})
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the run")
-@click.option("--sizes", default="9,13,19", help="sizes of the boards to play on")
+@click.option("--sizes", default="9,13,19", help="sizes of the boards to play on; empty = play no more")
 @click.option("--gnugo", default=GNU_GO_COMMAND, help="command line of GNU Go")
 @click.option("--pachi", default="", help="command line of Pachi; empty = without this anchor")
 @click.option("--table", default=LEVELS, type=click.Path(dir_okay=False, path_type=Path), help="the table to write")
@@ -351,7 +373,7 @@ def command(out: Path, sizes: str, gnugo: str, pachi: str, table: Path, picture:
     console, network = Console(stderr=True), find(DEFAULT)
     anchors = [Anchor(GNU_GO, gnugo), *([Anchor(PACHI, pachi)] if pachi else [])]
     with one_line_errors():
-        for size in map(int, sizes.split(",")):
+        for size in map(int, sizes.split(",") if sizes else ()):
             folder = out / str(size)
             folder.mkdir(parents=True, exist_ok=True)
             with ExitStack() as stack:
@@ -361,10 +383,11 @@ def command(out: Path, sizes: str, gnugo: str, pachi: str, table: Path, picture:
                 play_size(Games(folder, server, console), size, folder, anchors)
         boards: dict[int, Board] = {}
         for size in SIZES:
-            if (out / str(size) / PLACES).exists():
-                games = Games(out / str(size), None, console)
-                levels = {name: at(place) for name, place in places(games, size, out / str(size)).items()}
-                boards[size] = Board(games, levels, measured(games, size, levels))
+            games = Games(out / str(size), None, console)
+            if games.ratings(size):
+                found = places(games, size, out / str(size), keeps=False)
+                levels = {name: at(place) for name, place in found.items()}
+                boards[size] = Board(games, levels, measured(games, size, found))
         write_table(table, sha256_of(network), boards)
         if picture:
             draw_picture(picture, boards)

@@ -183,7 +183,9 @@ def _lead(score_stm: float | None) -> float:
 
 
 def limits(options: PlayOptions, level: Level) -> PlayOptions:
-    """The options of a move at a level: its visits in place of other limits."""
+    """The options of a move at a level: its visits in place of other limits. Unchanged at full strength."""
+    if not level.visits:
+        return options
     return replace(options, visits=level.visits, seconds=0.0, policy_only=False, early_stop=False)
 
 
