@@ -21,7 +21,7 @@ from engine.features import alphago, history, katago, keima, profiles
 from engine.go.board import META_SIZE
 from engine.go.geometry import on_board_points
 from engine.go.position import META_TO_MOVE, legal_moves, new_position, play_move
-from engine.nets.files.header import katago_encoder
+from engine.nets.files.header import PROFILE_VALUES, katago_encoder
 from engine.system.jit import KERNEL_OPTIONS, kernel
 
 
@@ -178,7 +178,7 @@ def _katago(is_human: bool, suicide_areas: bool, without_atari: bool) -> Encoder
     profile = profiles.DEFAULT_PROFILE if is_human else ""
     encoder = Encoder(
         katago_encoder(is_human, suicide_areas, without_atari), katago.PLANES,
-        katago.GLOBALS + profiles.VALUES * is_human,
+        katago.GLOBALS + PROFILE_VALUES * is_human,
         partial(katago.new_scratch, suicide_areas=suicide_areas, profile=profile), rules,
         counts_beside_atari=not without_atari, knows_profiles=is_human,
     )  # fmt: skip

@@ -87,6 +87,7 @@ from engine.go.rules import (
     TAX_SEKI,
 )
 from engine.go.scoring import area_owner, owner_sign, white_komi
+from engine.nets.files.header import PROFILE_VALUES
 from engine.system.arrays import allocate, copy_items, fill_items
 from engine.system.jit import kernel
 
@@ -372,7 +373,7 @@ def new_scratch(size: int, suicide_areas: bool = False, profile: str = "") -> Ka
         suicide_areas: encode areas as if suicide were legal, whatever the rules.
         profile: name of a human profile; empty = none.
     """
-    values = profiles.VALUES if profile else 0
+    values = PROFILE_VALUES if profile else 0
     scratch = allocate(KatagoScratch, life=new_life_scratch(size), ladder=new_ladder_scratch(size), N=size, V=values)
     scratch.suicide_areas[0] = suicide_areas
     if profile:
@@ -469,7 +470,7 @@ def encode(position, symmetry, scratch, planes, globals_):
         symmetry: 0 to 7.
         scratch: :class:`KatagoScratch` of this board size, the caller's own.
         planes: float32[PLANES, N, N], overwritten.
-        globals_: float32[GLOBALS], or with a human profile float32[GLOBALS + profiles.VALUES], overwritten.
+        globals_: float32[GLOBALS], or with a human profile float32[GLOBALS + PROFILE_VALUES], overwritten.
     """
     ladder = scratch.ladder
     suicide = position.rules[RULE_SUICIDE] == 1 or scratch.suicide_areas[0] == 1

@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from engine.config.profiles import read_profile
+from engine.nets.files.header import PROFILE_VALUES
 
-VALUES = 192
 DEFAULT_PROFILE = "rank_9d"
 
 IS_HUMAN, RANK, RANK_LENGTH, RATEDNESS = 0, 6, 34, 74
@@ -24,12 +24,12 @@ LONGEST_WAVE = 80000.0
 
 
 def profile_values(name: str, size: int) -> np.ndarray:
-    """float64[2, VALUES]: the input values of a profile on a board size, with Black and with White to move.
+    """float64[2, PROFILE_VALUES]: the input values of a profile on a board size, with Black and with White to move.
 
     Raises:
         ValueError: no such profile; one line.
     """
-    profile, values = read_profile(name), np.zeros((2, VALUES))
+    profile, values = read_profile(name), np.zeros((2, PROFILE_VALUES))
     values[:, IS_HUMAN : IS_HUMAN + 2] = 1.0
     ranks = profile.black, profile.white
     for row, (own, other) in zip(values, (ranks, ranks[::-1]), strict=True):

@@ -5,16 +5,17 @@ import pytest
 
 from engine.config.profiles import RANKS, YEARS, read_profile
 from engine.features.encoder import ENCODERS, KATAGO, cache_key, encode, with_profile
-from engine.features.profiles import DEFAULT_PROFILE, VALUES, profile_keys, profile_values
+from engine.features.profiles import DEFAULT_PROFILE, profile_keys, profile_values
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE
+from engine.nets.files.header import PROFILE_VALUES
 
 HUMAN = ENCODERS["katago-v7-human"]
 
 
 def test_a_profile_tells_rank_source_time_board_and_date():
     nine = profile_values("rank_5k", 9)
-    assert nine.shape == (2, VALUES) and (nine[0] == nine[1]).all()
+    assert nine.shape == (2, PROFILE_VALUES) and (nine[0] == nine[1]).all()
     nine = nine[0]
     assert list(nine[:6]) == [1, 1, 0, 0, 0, 0]
     assert RANKS.index("5k") + 1 == 14

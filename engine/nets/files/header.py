@@ -121,6 +121,8 @@ def katago_encoder(is_human: bool, as_if_suicide: bool, without_atari: bool) -> 
 
 
 KATAGO_ENCODER = "katago-v7"
+PROFILE_VALUES = 192
+"""Number of additional global inputs of KataGo's human SL networks, which describe a human profile"""
 KATAGO_OPTIONS_FROM, KATAGO_OPTIONS = 15, (11, 12, 13)
 """First model version whose files state the arguments of :func:`katago_encoder`; positions of the arguments among the
 file's words"""

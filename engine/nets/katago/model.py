@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from engine.nets.files.header import KATAGO_OPTIONS_FROM as OPTIONS_FROM
-from engine.nets.files.header import katago_encoder, opened
+from engine.nets.files.header import PROFILE_VALUES, katago_encoder, opened
 from engine.nets.forward import Forward, library_of, probabilities, softplus
 from engine.nets.katago.blocks import MAX_BLOCKS, RmsNorm, read_blocks
 from engine.nets.katago.layers import MAX_CHANNELS, LayerReader, Stream, linear, norm, normalised
@@ -32,9 +32,6 @@ MULTIPLIERS_FROM = 13
 MAX_MULTIPLIER = 1e6
 SIZES = (2, 19)
 NAME = re.compile(r"[!-~]{1,96}")
-
-PROFILE_VALUES = 192
-"""Number of additional input values of human SL networks, which describe a human profile"""
 
 
 class HumanEncoder(Part):
