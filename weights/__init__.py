@@ -34,6 +34,8 @@ NetworkPath = Path | tuple[Path, ...]
 FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
 DOWNLOADS = FOLDER / "DOWNLOADS.toml"
+LEVELS = FOLDER / "levels.toml"
+"""The table of levels (:mod:`engine.play.levels`)"""
 DEFAULT = "default"
 """Name of the default network"""
 NO_NETWORK = "none"
@@ -80,7 +82,7 @@ def entries() -> dict[str, Entry]:
 
 def players() -> dict[str, Path]:
     """Settings files of all shipped players, by name."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.toml")) if path not in (MANIFEST, DOWNLOADS)}
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml")) if path not in (MANIFEST, LEVELS, DOWNLOADS)}
 
 
 def user_networks() -> Path:

@@ -7,6 +7,7 @@ continues its tree. Once the tree has reached its memory limit, the analysis rep
 """
 
 import math
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,14 +15,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.config import PlayOptions, SearchOptions
+from engine.config import ADAPTIVE, FULL, PlayOptions, SearchOptions
 from engine.features.encoder import Encoder
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, new_position, with_capacity
+from engine.go.random import seed_state
 from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.notices import say_once
+from engine.play import levels
 from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
 from engine.play.factory import Loader, for_play
@@ -34,6 +37,7 @@ from engine.play.pondering import Ponder
 from engine.play.score import Score, root_ending, score, strict_end
 from engine.search.choosing import choose
 from engine.search.endings import RootEnding
+from engine.search.level_choice import Level
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.search import Search
@@ -50,8 +54,20 @@ UNSEEN_S = 0.02
 half a second behind the referee's after 40 moves on a busy machine"""
 HUMAN_SHARE = 0.5
 """Longest wait for the human network, as a share of a move's time"""
+LEVEL_STREAM = 1
+"""Stream of the seed's random numbers by which levels draw moves"""
 FINAL_S = 10.0
 """Longest wait for the network's ownership in an estimate of the game's end that a client asks for"""
+
+
+def _check_level(level: str, human: object | None) -> None:
+    """Refuse a level beside a human network: each of them chooses the moves.
+
+    Raises:
+        ValueError: one line.
+    """
+    if human is not None and level != FULL:
+        raise ValueError(f"level {level} and a human network both choose the moves, expected level {FULL}")
 
 
 class Player(GameSession):
@@ -82,9 +98,11 @@ class Player(GameSession):
             any_size: whether rollouts alone play board sizes that the network does not play; else these are refused.
             human: file of a human network, which moves are drawn from (:mod:`engine.play.human`); None = none.
         Raises:
-            ValueError: network, device, rules or komi cannot be used; one clear line.
+            ValueError: network, device, rules or komi cannot be used, or the level with the network; one clear line.
         """
         self.options, self.search_options = play_options, search_options.seeded()
+        levels.check_network(play_options.level, network)
+        _check_level(play_options.level, human)
         self.last_genmove_report: Report | None = None
         """report of the search for the latest move; None if the move needed no search"""
         self.network_path = network
@@ -107,11 +125,19 @@ class Player(GameSession):
         self.fallback_loaded.set()
         self._unsettled_until = 0
         """number of moves before which the game's end is not estimated"""
-        self._random = np.random.default_rng(self.search_options.seed)
+        self._seed()
+        self._adaptive = levels.Adaptive()
+        self._standing: tuple[float, int, int] | None = None
+        """at the engine's latest move in this game: its value for the engine, number of moves played, board size"""
         self._resignation = Resignation()
         self._backend.fit(self.game.size)
         self._make_search()
         self._begin()
+
+    def _seed(self) -> None:
+        """Seed the random numbers of the move choice by the search's seed."""
+        self._random = np.random.default_rng(self.search_options.seed)
+        self._state = seed_state(self.search_options.seed, LEVEL_STREAM)
 
     @property
     def server(self) -> InferenceServer | None:
@@ -147,13 +173,16 @@ class Player(GameSession):
             ValueError: a changed option cannot change any more; all options stay unchanged.
         """
         self.ponder.stop()
+        levels.check_network(play.level, self.network_path)
+        _check_level(play.level, self.human)
         search = search.seeded()
         if self._backend.configure(self._options_of_search(search, play)):
             self._replace_search()
-        if search.seed != self.search_options.seed:
-            self._random = np.random.default_rng(search.seed)
+        reseeds = search.seed != self.search_options.seed
         self.clock.lag_s = play.lag
         self.options, self.search_options = play, search
+        if reseeds:
+            self._seed()
 
     def _replace_search(self) -> None:
         """Make a new search after a change of options or board size, and warm it up before a clock runs."""
@@ -207,6 +236,10 @@ class Player(GameSession):
 
     def _begin(self) -> None:
         super()._begin()
+        if self.options.level == ADAPTIVE and self._standing and levels.is_decided(*self._standing):
+            value, _, size = self._standing
+            print(self._adaptive.note(value > 0, size), file=sys.stderr, flush=True)
+        self._standing = None
         self._unsettled_until = 0
         self._fit_search()
 
@@ -241,9 +274,11 @@ class Player(GameSession):
         self._before_change()
         self._backend.warn_of_komi(self.game.komi)
         position = self._search.set_position(self.position_for(color))
-        if self.options.policy_only:
-            self._search.clear()  # A tree kept from an analysis would change the policy's choice.
-        move_time = MoveTime(move_limits(self.options, clock), started_s, self.interrupted, self.server)
+        level = levels.settings_of(self.level, self.game.size)
+        options = levels.limits(self.options, level)
+        if options.policy_only or level.visits:
+            self._search.clear()  # A tree kept from an analysis would change the choice of the policy or the level.
+        move_time = MoveTime(move_limits(options, clock), started_s, self.interrupted, self.server)
         is_rushed = clock is not None and move_time.left_s < RUSHED_S
         # With a clock, no estimate while its kernels are still being compiled, not even after a pass.
         is_late = clock is not None and not self.fallback_loaded.is_set()
@@ -263,14 +298,14 @@ class Player(GameSession):
         reports = [self._run(position, move_time, one.part.scaled(share), one.moves, watcher) for one in plan.searches]
         decision = plan.decide(reports, time.perf_counter() + max(0.0, move_time.left_s))
         self.last_genmove_report = decision.report
-        point = self._chosen(position, moves, plan, decision, move_time, human)
+        point = self._chosen(decision, position, moves, plan, move_time, level, human)
         self._answered_s = time.perf_counter()
         used_s = self._answered_s - started_s + UNSEEN_S
         if purpose.plays:
             self.clock.spend(color, used_s)
         is_proposed = purpose is Purpose.PROPOSE and not self.interrupted.is_set()
         may_resign = purpose is Purpose.PLAY or is_proposed
-        if may_resign and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
+        if may_resign and self._gives_up(color, decision, level):
             return RESIGN
         if purpose.plays:
             self.game.play(color, point)
@@ -279,12 +314,33 @@ class Player(GameSession):
             self._proposed = color, point, used_s
         return point
 
+    @property
+    def level(self) -> str:
+        """The level of the next move: a rank, or ``max``."""
+        return self._adaptive.level if self.options.level == ADAPTIVE else self.options.level
+
+    def _gives_up(self, color: int, decision: Decision, level: Level) -> bool:
+        """Whether to resign instead of the move decided on; levels resign later than full strength does."""
+        options, value, game = self.options, decision.value_stm, self.game
+        if level.visits:
+            options, lead = levels.resigning(options), decision.report.score_stm if decision.report else None
+            value = value if levels.is_far_behind(game.n_moves, lead, game.size) else max(0.0, value)
+        resigns = self._resignation.is_due(game, color, value, options)
+        self._standing = -1.0 if resigns else decision.value_stm, game.n_moves, game.size
+        return resigns
+
+    def _draw(self, report: Report, position: Position, level: Level) -> int:
+        """The move to play from a report: that of the level, or one drawn in the opening if a temperature is set."""
+        if level.visits and report.moves:
+            return levels.drawn(report, position, level, self._state)
+        is_opening = self.game.n_moves < self.options.temperature_moves
+        return choose(report, self.options.temperature if is_opening else 0.0, self._random)
+
     def _chosen(
-        self, position: Position, moves: MoveFilter, plan: MovePlan, decision: Decision, move_time: MoveTime,
-        human: HumanOutput | None,
+        self, decision: Decision, position: Position, moves: MoveFilter, plan: MovePlan, move_time: MoveTime,
+        level: Level, human: HumanOutput | None,
     ) -> int:  # fmt: skip
-        """The move of a decision: a pass, a move of the human network, the report's move, or one drawn from the report
-        in the opening if a temperature is set.
+        """The move to play: one of the human network's, or of the level, or the report's.
 
         Args:
             moves: the caller's filter.
@@ -294,8 +350,7 @@ class Player(GameSession):
         if report is None or decision.passes:
             return unsearched_move(self.game, color, moves)
         if human is None:
-            is_opening = self.game.n_moves < options.temperature_moves
-            return choose(report, options.temperature if is_opening else 0.0, self._random)
+            return self._draw(report, position, level)
         allowed = plan.searches[0].moves
         explored = self._explore(position, human, allowed, move_time) if options.human_explore > 0.0 else None
         return choose_human(
@@ -395,7 +450,8 @@ class Player(GameSession):
         options, has_clock = self.options, self._clock_budget(color) is not None
         has_time = has_clock or not options.visits or options.seconds > 0.0 or options.ponder_visits > 0
         is_over = point == PASS or self.game.is_over or self.interrupted.is_set()
-        if options.ponder and not options.policy_only and has_time and not is_over:
+        is_searching = not options.policy_only and not levels.settings_of(self.level, self.game.size).visits
+        if options.ponder and is_searching and has_time and not is_over:
             self.ponder.start(self.game.position, options.ponder_visits, options.ponder_seconds)
 
     def position_for(self, color: int) -> Position:
