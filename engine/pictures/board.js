@@ -62,9 +62,9 @@ function newBoard(element, size) {
     },
     /** The point of an event; undefined = outside the board. */
     pointAt(event) {
-      const box = element.getBoundingClientRect(), scale = (CELL * (size + 1)) / box.width;
-      const column = Math.round(((event.clientX - box.left) * scale) / CELL - 1.5);
-      const row = Math.round(((event.clientY - box.top) * scale) / CELL - 1);
+      const box = element.getBoundingClientRect(), view = element.viewBox.baseVal, scale = view.width / box.width;
+      const column = Math.round((view.x + (event.clientX - box.left) * scale) / CELL - 1.5);
+      const row = Math.round((view.y + (event.clientY - box.top) * scale) / CELL - 1);
       return column < 0 || row < 0 || column >= size || row >= size ? undefined : row * size + column;
     },
   };
