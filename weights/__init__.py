@@ -27,6 +27,8 @@ NetworkPath = Path | tuple[Path, ...]
 """A network's file, or the files of AlphaGo's policy network and value network"""
 FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
+LEVELS = FOLDER / "levels.toml"
+"""The table of levels (:mod:`engine.play.levels`)"""
 DEFAULT = "default"
 """Name of the default network"""
 NO_NETWORK = "none"
@@ -69,7 +71,7 @@ def entries() -> dict[str, Entry]:
 
 def players() -> dict[str, Path]:
     """Settings files of all shipped players, by name."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.toml")) if path != MANIFEST}
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml")) if path not in (MANIFEST, LEVELS)}
 
 
 def find(name_or_path: str) -> Path:

@@ -10,6 +10,10 @@ from dataclasses import dataclass, replace
 
 from engine.config.declaration import Checked, Cores, machine_mib, option
 
+FULL, ADAPTIVE = "max", "auto"
+"""Values of ``level`` for full strength and for the adaptive opponent"""
+RANKS = (*(f"{kyu}k" for kyu in range(20, 0, -1)), *(f"{dan}d" for dan in range(1, 6)))
+"""The other values of ``level``; docs/levels.md says on which scale"""
 NO_GAIN = "it gained nothing that could be measured (docs/options.md)"
 REMOVED = {
     **dict.fromkeys(
@@ -195,6 +199,11 @@ class PlayOptions(Checked):
     seconds: float = option(
         3.0, "thinking time a move without a clock; 0 = no limit, if visits are limited",
         low=0.0, high=86400.0, unit="s",
+    )  # fmt: skip
+    level: str = option(
+        FULL, f"level of play: a rank from {RANKS[0]} to {RANKS[-1]} on the scale of docs/levels.md, auto to go up or "
+        "down a rank by results, max for full strength; below max the level sets visits and seconds",
+        unit="LEVEL", choices=(*RANKS, FULL, ADAPTIVE),
     )  # fmt: skip
     policy_only: bool = option(False, "play the policy's best move without search")
     temperature: float = option(0.0, "temperature of the move choice in the opening", low=0.0, high=10.0)

@@ -73,3 +73,21 @@ def next_below(state, n):
 def next_unit(state):
     """A uniform float64 from [0, 1) with 53 random bits."""
     return np.float64(next_word(state) >> np.uint64(11)) * UNIT
+
+
+@kernel
+def draw(weights, state):
+    """An index drawn in proportion to the weights, float64[n]; -1 if all weights are 0."""
+    total, chosen = 0.0, -1
+    for index in range(len(weights)):
+        total += weights[index]
+    if total <= 0.0:
+        return chosen
+    left = next_unit(state) * total
+    for index in range(len(weights)):
+        if weights[index] > 0.0:
+            chosen = index
+            left -= weights[index]
+            if left < 0.0:
+                break
+    return chosen

@@ -6,6 +6,7 @@ An analysis (:func:`analyze`) is a search without a time limit that ends with an
 continues its tree. Once the tree has reached its memory limit, the analysis repeats its last report.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,24 +14,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.config import PlayOptions, SearchOptions
+from engine.config import ADAPTIVE, PlayOptions, SearchOptions
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacity
+from engine.go.random import seed_state
 from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.notices import say_once
+from engine.play import levels
 from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
 from engine.play.factory import Loader, for_play
 from engine.play.game_session import RESIGN, GameSession, Purpose
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
-from engine.play.move_plan import SETTLED_A_MOVE, MovePlan, Resignation, is_endgame, unsearched_move
+from engine.play.move_plan import SETTLED_A_MOVE, Decision, MovePlan, Resignation, is_endgame, unsearched_move
 from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, WHOLE, MoveTime, Part
 from engine.play.pondering import Ponder
 from engine.play.score import Score, root_ending, score, strict_end
 from engine.search.choosing import choose
 from engine.search.endings import RootEnding
+from engine.search.level_choice import Level
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.search import Search
@@ -45,6 +49,8 @@ PROMPT_S = 0.1
 UNSEEN_S = 0.02
 """Time of a move before its command is read and after its answer is written; when it was not counted, our clock was
 half a second behind the referee's after 40 moves on a busy machine"""
+LEVEL_STREAM = 1
+"""Stream of the seed's random numbers by which levels draw moves"""
 FINAL_S = 10.0
 """Longest wait for the network's ownership in an estimate of the game's end that a client asks for"""
 
@@ -75,9 +81,10 @@ class Player(GameSession):
             size: first board size, or the nearest one that the network plays.
             any_size: whether rollouts alone play board sizes that the network does not play; else these are refused.
         Raises:
-            ValueError: network, device, rules or komi cannot be used; one clear line.
+            ValueError: network, device, rules or komi cannot be used, or the level with the network; one clear line.
         """
         self.options, self.search_options = play_options, search_options.seeded()
+        levels.check_network(play_options.level, network)
         self.last_genmove_report: Report | None = None
         """report of the search for the latest move; None if the move needed no search"""
         self.network_path = network
@@ -94,11 +101,19 @@ class Player(GameSession):
         self.fallback_loaded.set()
         self._unsettled_until = 0
         """number of moves before which the game's end is not estimated"""
-        self._random = np.random.default_rng(self.search_options.seed)
+        self._seed()
+        self._adaptive = levels.Adaptive()
+        self._standing: tuple[float, int, int] | None = None
+        """at the engine's latest move in this game: its value for the engine, number of moves played, board size"""
         self._resignation = Resignation()
         self._backend.fit(self.game.size)
         self._make_search()
         self._begin()
+
+    def _seed(self) -> None:
+        """Seed the random numbers of the move choice by the search's seed."""
+        self._random = np.random.default_rng(self.search_options.seed)
+        self._state = seed_state(self.search_options.seed, LEVEL_STREAM)
 
     @property
     def server(self) -> InferenceServer | None:
@@ -118,13 +133,15 @@ class Player(GameSession):
             ValueError: a changed option cannot change any more; all options stay unchanged.
         """
         self.ponder.stop()
+        levels.check_network(play.level, self.network_path)
         search = search.seeded()
         if self._backend.configure(for_play(search, play)):
             self._replace_search()
-        if search.seed != self.search_options.seed:
-            self._random = np.random.default_rng(search.seed)
+        reseeds = search.seed != self.search_options.seed
         self.clock.lag_s = play.lag
         self.options, self.search_options = play, search
+        if reseeds:
+            self._seed()
 
     def _replace_search(self) -> None:
         """Make a new search after a change of options or board size, and warm it up before a clock runs."""
@@ -173,6 +190,10 @@ class Player(GameSession):
 
     def _begin(self) -> None:
         super()._begin()
+        if self.options.level == ADAPTIVE and self._standing and levels.is_decided(*self._standing):
+            value, _, size = self._standing
+            print(self._adaptive.note(value > 0, size), file=sys.stderr, flush=True)
+        self._standing = None
         self._unsettled_until = 0
         self._fit_search()
 
@@ -204,9 +225,11 @@ class Player(GameSession):
         self._before_change()
         self._backend.warn_of_komi(self.game.komi)
         position = self._search.set_position(self.position_for(color))
-        if self.options.policy_only:
-            self._search.clear()  # A tree kept from an analysis would change the policy's choice.
-        move_time = MoveTime(move_limits(self.options, clock), started_s, self.interrupted, self.server)
+        level = levels.settings_of(self.level, self.game.size)
+        options = levels.limits(self.options, level) if level.visits else self.options
+        if options.policy_only or level.visits:
+            self._search.clear()  # A tree kept from an analysis would change the choice of the policy or the level.
+        move_time = MoveTime(move_limits(options, clock), started_s, self.interrupted, self.server)
         is_rushed = clock is not None and move_time.left_s < RUSHED_S
         # With a clock, no estimate while its kernels are still being compiled, not even after a pass.
         is_late = clock is not None and not self.fallback_loaded.is_set()
@@ -224,14 +247,18 @@ class Player(GameSession):
         reports = [self._run(position, move_time, one.part, one.moves, watcher) for one in plan.searches]
         decision = plan.decide(reports, time.perf_counter() + max(0.0, move_time.left_s))
         self.last_genmove_report = report = decision.report
-        point = unsearched_move(self.game, color, moves) if report is None or decision.passes else self._draw(report)
+        point = (
+            unsearched_move(self.game, color, moves)
+            if report is None or decision.passes
+            else self._draw(report, position, level)
+        )
         self._answered_s = time.perf_counter()
         used_s = self._answered_s - started_s + UNSEEN_S
         if purpose.plays:
             self.clock.spend(color, used_s)
         is_proposed = purpose is Purpose.PROPOSE and not self.interrupted.is_set()
         may_resign = purpose is Purpose.PLAY or is_proposed
-        if may_resign and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
+        if may_resign and self._gives_up(color, decision, level):
             return RESIGN
         if purpose.plays:
             self.game.play(color, point)
@@ -240,8 +267,25 @@ class Player(GameSession):
             self._proposed = color, point, used_s
         return point
 
-    def _draw(self, report: Report) -> int:
-        """The move to play from a report, drawn at random in the opening if a temperature is set."""
+    @property
+    def level(self) -> str:
+        """The level of the next move: a rank, or ``max``."""
+        return self._adaptive.level if self.options.level == ADAPTIVE else self.options.level
+
+    def _gives_up(self, color: int, decision: Decision, level: Level) -> bool:
+        """Whether to resign instead of the move decided on; levels resign later than full strength does."""
+        options, value, game = self.options, decision.value_stm, self.game
+        if level.visits:
+            options, lead = levels.resigning(options), decision.report.score_stm if decision.report else None
+            value = value if levels.is_far_behind(game.n_moves, lead, game.size) else max(0.0, value)
+        resigns = self._resignation.is_due(game, color, value, options)
+        self._standing = -1.0 if resigns else decision.value_stm, game.n_moves, game.size
+        return resigns
+
+    def _draw(self, report: Report, position: Position, level: Level) -> int:
+        """The move to play from a report: that of the level, or one drawn in the opening if a temperature is set."""
+        if level.visits and report.moves:
+            return levels.drawn(report, position, level, self._state)
         is_opening = self.game.n_moves < self.options.temperature_moves
         return choose(report, self.options.temperature if is_opening else 0.0, self._random)
 
@@ -296,7 +340,8 @@ class Player(GameSession):
         options, has_clock = self.options, self._clock_budget(color) is not None
         has_time = has_clock or not options.visits or options.seconds > 0.0 or options.ponder_visits > 0
         is_over = point == PASS or self.game.is_over or self.interrupted.is_set()
-        if options.ponder and not options.policy_only and has_time and not is_over:
+        is_searching = not options.policy_only and not levels.settings_of(self.level, self.game.size).visits
+        if options.ponder and is_searching and has_time and not is_over:
             self.ponder.start(self.game.position, options.ponder_visits, options.ponder_seconds)
 
     def position_for(self, color: int) -> Position:

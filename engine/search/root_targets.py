@@ -19,7 +19,7 @@ from engine.go.geometry import index_of, point_of
 from engine.go.random import next_unit
 from engine.search.priors import GONE, is_move, prior_of, to_prior_code
 from engine.search.selection import edge_worth, exploration, puct, root_stats
-from engine.search.tree import META_ROOT, META_ROOT_VISITS, NONE, add_edge, follow, replace_priors
+from engine.search.tree import META_ROOT, META_ROOT_VISITS, NONE, add_edge, edge_visits, follow, replace_priors
 from engine.search.values import edge_mean, most_visited, node_value
 from engine.system.jit import kernel
 
@@ -42,6 +42,26 @@ def read_priors(tree, size, priors):
     first = np.int64(tree.first_edge[root])
     for edge in range(first, first + tree.n_edges[root]):
         priors[index_of(np.int64(tree.move[edge]), size)] = tree.P[edge]
+
+
+@kernel
+def read_losses(tree, size, losses):
+    """Read the points that each of the root's moves loses, by its mean lead, compared with the best one.
+
+    Args:
+        size: board size.
+        losses: float64[N*N + 1] in policy order, overwritten; inf = a move without visits. If no move has a visit, all
+            are 0.
+    """
+    root = tree.meta[META_ROOT]
+    first, most = np.int64(tree.first_edge[root]), -math.inf
+    for edge in range(first, first + tree.n_edges[root]):
+        if edge_visits(tree, edge) > 0:
+            most = max(most, tree.W_lead[edge] / edge_visits(tree, edge))
+    losses[:] = 0.0 if most == -math.inf else math.inf
+    for edge in range(first, first + tree.n_edges[root]):
+        if edge_visits(tree, edge) > 0:
+            losses[index_of(np.int64(tree.move[edge]), size)] = most - tree.W_lead[edge] / edge_visits(tree, edge)
 
 
 @kernel

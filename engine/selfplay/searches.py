@@ -17,11 +17,12 @@ from engine.features.symmetry import symmetry_table
 from engine.go.board import META_SIZE
 from engine.go.geometry import cell_count, point_of
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, new_position, play_move
-from engine.go.random import next_below, next_unit
+from engine.go.random import draw, next_below, next_unit
 from engine.records.games import MAX_MOVES, RESIGNED
 from engine.rollout.run import is_sensible
 from engine.search.backup import complete
 from engine.search.leaves import MAX_DEPTH, Batch, prepare_for_network, take_results, write_leaf_priors
+from engine.search.level_choice import LevelScratch, draw_by_level, new_level_scratch
 from engine.search.root_targets import (
     best_candidate,
     cool,
@@ -31,6 +32,7 @@ from engine.search.root_targets import (
     improved_value,
     mix_dirichlet,
     next_candidate,
+    read_losses,
     read_priors,
     temper,
     visit_target,
@@ -53,7 +55,7 @@ from engine.search.tree import (
     new_tree,
 )
 from engine.search.values import node_value
-from engine.selfplay.table import draw, how_it_ended, is_ready, is_resigned, player_of, position_of
+from engine.selfplay.table import how_it_ended, is_ready, is_resigned, player_of, position_of
 from engine.system.arrays import allocate, copy_items, row_of
 from engine.system.jit import kernel
 
@@ -125,6 +127,7 @@ class Work(NamedTuple):
     """float64[A]: Dirichlet noise of the moves"""
     symmetries: np.ndarray
     """int16[8, A]: :func:`engine.features.symmetry.symmetry_table`, read only"""
+    level: LevelScratch
 
 
 def new_searches(size: int, slots: int, capacity: int, visits: int, draws: int = 0) -> Searches:
@@ -153,7 +156,7 @@ def new_work(size: int, capacity: int) -> Work:
     moves = size * size + 1
     every_move = np.ones((1, cell_count(size)), np.uint8)
     position = new_position(size, capacity + MAX_DEPTH + 1)
-    return Work(position, every_move, np.zeros(moves), np.zeros(moves), symmetry_table(size))
+    return Work(position, every_move, np.zeros(moves), np.zeros(moves), symmetry_table(size), new_level_scratch(size))
 
 
 def new_tuning(c_puct: float, fpu_reduction: float, score_weight: float = 0.0) -> Tuning:
@@ -360,6 +363,10 @@ def _find_move(table, searches, config, tuning, tree, slot, is_full, position, w
     size = position.board.meta[META_SIZE]
     halves = is_full and config.candidates > 0
     factor, value = config.forced if is_full and not halves else 0.0, node_value(tree, tree.meta[META_ROOT], 0.0)
+    if config.level.visits > 0:
+        read_losses(tree, size, work.level.losses)
+        state = table.states[slot]
+        return draw_by_level(position, searches.priors[slot], work.level.losses, config.level, work.level, state), value
     if visit_target(tree, size, tuning, factor, searches.priors[slot], work.policy) <= 0.0:
         return NONE, value
     if halves:

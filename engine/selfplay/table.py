@@ -22,13 +22,14 @@ from engine.go.position import (
     new_position,
     play_move,
 )
-from engine.go.random import mix, next_below, next_unit, next_word
+from engine.go.random import draw, mix, next_below, next_word
 from engine.go.scoring import area_owner, final_score_black
 from engine.go.seki import count_without_dead
 from engine.records.games import COUNTED, LIMIT, RESIGNED
 from engine.records.replay import replay
 from engine.rollout.ownership import average_ownership
 from engine.rollout.run import is_sensible
+from engine.search.level_choice import FULL_STRENGTH, Level
 from engine.system.arrays import allocate
 from engine.system.jit import inlined_kernel, kernel
 
@@ -78,6 +79,8 @@ class GameConfig(NamedTuple):
     sigma_scale: float = 1.0
     draws: int = 0
     """number of positions drawn from the tree of each full search"""
+    level: Level = FULL_STRENGTH
+    """with searches: how moves are drawn, in place of the temperatures; its visits are those of ``fast_visits``"""
 
 
 class Boards(NamedTuple):
@@ -336,24 +339,6 @@ def _weigh(position, logits, symmetry, temperature, config, weights):
         weights[index] = 0.0 if logit < least or logit == -np.inf else np.exp((logit - largest) / temperature)
         total += weights[index]
     return total
-
-
-@kernel
-def draw(weights, state):
-    """An index drawn in proportion to the weights; -1 if all weights are 0."""
-    total, chosen = 0.0, -1
-    for index in range(len(weights)):
-        total += weights[index]
-    if total <= 0.0:
-        return chosen
-    left = next_unit(state) * total
-    for index in range(len(weights)):
-        if weights[index] > 0.0:
-            chosen = index
-            left -= weights[index]
-            if left < 0.0:
-                break
-    return chosen
 
 
 @kernel

@@ -9,7 +9,7 @@ import math
 from dataclasses import Field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from engine.config import PlayOptions, SearchOptions, removed
+from engine.config import ADAPTIVE, PlayOptions, SearchOptions, removed
 from engine.config.declaration import find_option, key_of, parse
 from gtp.host import Host
 from gtp.info import described
@@ -127,6 +127,23 @@ def _change(host: Host, given: dict[str, str]) -> None:
             play["resign_below"] = PlayOptions.resign_below
     with compile_progress():
         player.configure(replace(player.options, **play), replace(player.search_options, **search))
+
+
+@COMMANDS.command("keima-level")
+def keima_level(host: Host, name: str = "") -> str:
+    """Show the level of play with its scale, after setting it if one is given: 20k to 5d, auto or max.
+
+    kata-set-param level sets it too. A level that this board does not have becomes the nearest one.
+    """
+    from engine.play.levels import described as described_level
+    from engine.play.levels import nearest
+
+    if name:
+        _change(host, {"level": name})
+    player = host.player
+    size, level = player.game.size, player.options.level
+    text = described_level(nearest(player.level, size), size)
+    return f"{level}: {text}" if level == ADAPTIVE else text
 
 
 @COMMANDS.command("kata-get-models")

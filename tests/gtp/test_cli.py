@@ -20,8 +20,8 @@ from engine.config.declaration import Checked, option
 from gtp.cli import KeimaCommand
 from gtp.cli.analysis import analysis
 from gtp.cli.arguments import NewFile
-from gtp.cli.options import ExecutorOptions, options_of
 from gtp.cli.gtp import gtp
+from gtp.cli.options import ExecutorOptions, options_of
 from gtp.cli.review import review
 from tests.conftest import ROOT
 
