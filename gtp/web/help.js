@@ -88,7 +88,7 @@ export function newHelp($, vertex, changes, walks) {
       parts.push(`Black ${percent(found.winrateBlack)}`);
       if (found.leadBlack !== null) parts.push(leadText(found.leadBlack));
       parts.push(`${found.visits.toLocaleString("en")} visits`);
-      if (found.visitsPerSecond) parts.push(`${Math.round(found.visitsPerSecond).toLocaleString("en")} a second`);
+      if (found.visitsPerSecond) parts.push(`${Math.round(found.visitsPerSecond).toLocaleString("en")}/s`);
     }
     $("search").textContent = parts.join(" · ");
   }

@@ -189,6 +189,7 @@ function drawPlayers() {
   const words = { loading: `Getting ready: ${text || "loading"}`, failed: `Keima cannot play: ${text}` }[stage];
   $("engine").textContent = words ?? state.network ?? "";
   $("engine").classList.toggle("k5", stage === "failed");
+  $("engine").classList.toggle("busy", Boolean(words));
   drawClocks();
 }
 
