@@ -25,7 +25,7 @@ class SgfTree:
 
     @property
     def root(self) -> "Branch":
-        """The root with its subtree; after changes through it, only :meth:`to_bytes` and :meth:`every_node` are valid."""
+        """The root with its subtree; once it is changed, only :meth:`to_bytes` and :meth:`every_node` are valid."""
         return self._root
 
     def main_line(self) -> list[Node]:

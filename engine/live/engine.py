@@ -78,6 +78,17 @@ class Engine:
         self._thread = threading.Thread(target=self._serve, name="engine", daemon=True)
         self._thread.start()
 
+    @property
+    def player(self) -> Player:
+        """The player. Threads: the engine's, in works and their watchers; once it is ready, others may read constants.
+
+        Raises:
+            RuntimeError: it is not loaded.
+        """
+        if self._player is None:
+            raise RuntimeError("the player is not loaded")
+        return self._player
+
     def submit(self, work: Callable[[Player], T], is_open_ended: bool = False) -> "Future[T]":
         """Queue a work; an open-ended one that runs or waits ends.
 

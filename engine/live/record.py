@@ -16,7 +16,9 @@ class Node:
     """A node of a record."""
 
     def __init__(self, id: int, parent: "Node | None", branch: Branch, size: int) -> None:
-        self.id, self.parent, self._branch = id, parent, branch
+        self.id, self.parent = id, parent
+        self.branch = branch
+        """the node in its :class:`engine.go.sgf_tree.SgfTree`"""
         self.children: list[Node] = []
         """variations, the main one first"""
         self.depth: int = 0 if parent is None else parent.depth + 1
@@ -29,7 +31,7 @@ class Node:
     @property
     def properties(self) -> dict[str, list[bytes]]:
         """Property -> raw values in UTF-8, which callers may change."""
-        return self._branch.properties
+        return self.branch.properties
 
     @property
     def sets_up(self) -> bool:
@@ -112,12 +114,13 @@ class Record:
         found = next((child for child in at.children if child.move == (color, point)), None)
         if found is None:
             branch = Branch({color_letter(color): [to_sgf(point, self.size).encode()]})
-            at._branch.children.append(branch)
+            at.branch.children.append(branch)
             found = self._add(branch, at)
         if is_main:
-            for siblings, own in ((at.children, found), (at._branch.children, found._branch)):
-                siblings.remove(own)  # type: ignore[attr-defined]
-                siblings.insert(0, own)  # type: ignore[attr-defined]
+            at.children.remove(found)
+            at.children.insert(0, found)
+            at.branch.children.remove(found.branch)
+            at.branch.children.insert(0, found.branch)
         return found
 
     def text(self, name: str) -> str:

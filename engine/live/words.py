@@ -41,4 +41,5 @@ def move_said(number: int, color: int, point: int, size: int, taken: int = 0) ->
         taken: number of stones that the move captured.
     """
     what = "passes" if point == PASS else to_vertex(point, size)
-    return f"Move {number}: {color_word(color).title()} {what}" + (f", {counted(taken, 'stone')} taken" if taken else "")
+    ending = f", {counted(taken, 'stone')} taken" if taken else ""
+    return f"Move {number}: {color_word(color).title()} {what}{ending}"

@@ -14,14 +14,12 @@ from engine.system import user_folder
 from gtp.cli.arguments import Whole
 from gtp.cli.options import GroupedCommand, options_from, options_of, player_from, settings_option
 from gtp.startup import PlayerSettings, calm_openmp, load_player
-from gtp.web.settings import GameSettings
 
 if TYPE_CHECKING:
     from engine.play.player import Player
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-PASSWORD_VARIABLE = "KEIMA_PASSWORD"  # noqa: S105 - a name
-FOLDER = "games"
+PASSWORD_VARIABLE = "KEIMA_PASSWORD"
 
 
 @click.command(cls=GroupedCommand)
@@ -29,7 +27,7 @@ FOLDER = "games"
 @click.option("--browser/--no-browser", default=True, help="open the page in the browser")
 @click.option("--port", default=0, type=Whole(0, 65535), help="port of the page; 0 = 8361, or the next free one")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS",
-              help="address to listen on; other machines are served by another than 127.0.0.1, with --password")  # fmt: skip
+              help="address to listen on; others than 127.0.0.1 need --password")  # fmt: skip
 @click.option("--password", default="", envvar=PASSWORD_VARIABLE, metavar="TEXT",
               help=f"password that other machines are asked for; better given as ${PASSWORD_VARIABLE}")  # fmt: skip
 @options_of(SetupOptions)
@@ -54,16 +52,15 @@ def play(
     chosen = player_from(ctx, config, values)
     options = options_from(PlayOptions, chosen.values)
     settings = PlayerSettings(chosen.setup, options, chosen.search, chosen.network, ctx.obj, any_size=True)
-    first = GameSettings(chosen.setup.size, chosen.setup.rules, chosen.setup.komi)
 
     def load(say: Callable[[str], None]) -> "Player":
         say("loading the network")
         return load_player(settings, on_counts=lambda done, total: say(f"compiling kernels {done} of {total}, once"))
 
-    app = App(Served(user_folder("data") / FOLDER, first, options, chosen.search, load))
+    app = App(Served(user_folder("data"), chosen.setup, options, chosen.search, chosen.network, load))
     socket = listen(host, port)
     port, token = socket.getsockname()[1], new_token()
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host  # noqa: S104
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{port}/?token={token}"
     server = Server(Guard(app.starlette(), host_names(host, port), token, password), app.hub.close)
     click.echo(address)

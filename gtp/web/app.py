@@ -1,15 +1,17 @@
 """The application of ``keima play``: its routes, and the table's thread behind them.
 
-The event loop answers requests; the table's thread changes the game; the engine has a thread of its own. Modules that
-need Numba are imported in the table's thread, so the page is answered before them.
+The event loop answers requests; the table's thread changes the game; the engine has a thread of its own, and so have
+questions about a position. Modules that need Numba are imported in the table's thread, so the page comes before them.
 """
 
 import asyncio
 import json
+import traceback
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +20,28 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from engine.config import PlayOptions, SearchOptions
+from engine.config import PlayOptions, SearchOptions, SetupOptions
 from gtp.web.early import early_state
 from gtp.web.events import Hub
 from gtp.web.guard import TooLargeError
 from gtp.web.settings import GameSettings
+from weights import NetworkPath
 
 if TYPE_CHECKING:
+    from engine.live.engine import EngineState
     from engine.play.player import Player
+    from gtp.web.games import Games
+    from gtp.web.reviews import Reviews
     from gtp.web.table import Table
 
 WEB = Path(__file__).resolve().parent
 PICTURES = WEB.parents[1] / "engine" / "pictures"
+SHARED = ("page.css", "board.js")
+"""Files of :mod:`engine.pictures` that the page uses"""
 PAGE = "play.html"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+GAMES, REVIEWS = "games", "reviews"
+"""Names of the folders of games and their reviews, within the user's data folder"""
 
 
 @dataclass
@@ -39,55 +49,69 @@ class Served:
     """What the command serves."""
 
     folder: Path
-    """folder of the user's games"""
-    settings: GameSettings
-    """settings of the first game"""
+    """the user's data folder"""
+    setup: SetupOptions
     play: PlayOptions
     search: SearchOptions
+    network: NetworkPath | None
+    """network of ``setup.weights``; None = rollouts alone"""
     load: "Callable[[Callable[[str], None]], Player]"
     """loads the player, as for :class:`engine.live.engine.Engine`"""
 
+    @property
+    def first(self) -> GameSettings:
+        """Settings of the first game."""
+        return GameSettings(self.setup.size, self.setup.rules, self.setup.komi, level=self.play.level)
+
 
 class App:
-    """The application's state. Threads: the event loop's, except where a method says otherwise."""
+    """The application. Threads: the event loop's, except where a heading or a method says otherwise."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
         self.hub = Hub()
         self._table: Table | None = None
+        self._games: Games
+        self._reviews: Reviews
         self._problem = ""
         """why there is no table, in one line"""
-        self._early = json.dumps(early_state(served.settings, "loading")).encode()
+        self._early = json.dumps(early_state(served.first, "loading")).encode()
+        """the state before there is a table"""
         self._thread = ThreadPoolExecutor(1, "table")
+        self._questions = ThreadPoolExecutor(1, "questions")
         self._files = _static_files()
 
     def starlette(self) -> Starlette:
         """The ASGI application, without its guard."""
         static = [Route(f"/{name}", self._static) for name in self._files if name != PAGE]
-        return Starlette(
-            routes=[
-                Route("/", self._page),
-                *static,
-                Route("/events", self._events),
-                Route("/api/state", self._state),
-                Route("/api/games", self._games),
-                Route("/api/sgf", self._sgf),
-                Route("/api/{action:str}", self._act, methods=["POST"]),
-            ],
-            lifespan=self._lifespan,
-        )
+        routes = [
+            Route("/", self._page),
+            *static,
+            Route("/events", self._events),
+            Route("/api/state", self._state),
+            Route("/api/games", self._list),
+            Route("/api/sgf", self._sgf),
+            Route("/api/rollout", self._question, methods=["POST"]),
+            Route("/api/layers", self._question, methods=["POST"]),
+            Route("/api/{action:str}", self._action, methods=["POST"]),
+            Route("/review/{name:str}", self._review),
+        ]
+        return Starlette(routes=routes, lifespan=self._lifespan)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self.hub.open()
-        self._thread.submit(self._open)
+        self.hub.on_tabs = partial(self._post, self._tabs_changed)
+        self._post(self._open)
         yield
         self.hub.close()
 
     def close(self) -> None:
-        """Leave the game on disk; the table's thread does no more."""
+        """Leave the game on disk; returns when that is done, and the table's thread ends."""
         if self._table is not None:
-            self._thread.submit(self._table.close)
+            self._post(self._reviews.stop)
+            self._post(self._table.close)
+        self._questions.shutdown(wait=False, cancel_futures=True)
         self._thread.shutdown(wait=self._table is not None, cancel_futures=self._table is None)
 
     # --- in the table's thread
@@ -95,56 +119,80 @@ class App:
     def _open(self) -> None:
         """Import what needs kernels, start the engine, and lay the table."""
         try:
-            from engine.live.engine import Engine
-            from gtp.web.games import Games
-            from gtp.web.table import Setup, Table
-
-            served, games = self._served, Games(self._served.folder)
-            engine = Engine(served.load, lambda state: self._post(self._engine_changed, state))
-            setup = Setup(games, engine, served.settings, served.play, served.search, self.hub.publish, self._post)
-            self._table = Table(setup)
-            self.hub.publish("state", self._table.state())
+            self._lay()
         except Exception as error:
             self._problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            state = early_state(self._served.settings, self._problem)
-            self._early = json.dumps({**state, "engine": {"state": "failed", "text": self._problem}}).encode()
+            engine = {"state": "failed", "text": self._problem}
+            self._early = json.dumps({**early_state(self._served.first, ""), "engine": engine}).encode()
             self.hub.publish("state", self._early)
             raise
 
-    def _engine_changed(self, state: Any) -> None:
+    def _lay(self) -> None:
+        from engine.live.engine import Engine
+        from gtp.web.games import Games
+        from gtp.web.opponent import Opponent
+        from gtp.web.ranks import Ranks
+        from gtp.web.reviews import Reviews, ReviewSettings
+        from gtp.web.table import Table
+
+        served, setup = self._served, self._served.setup
+        self._games = Games(served.folder / GAMES)
+        self._engine = Engine(served.load, partial(self._post, self._engine_changed))
+        publish_search, publish_state = (partial(self.hub.publish, kind) for kind in ("search", "state"))
+        opponent = Opponent(self._engine, served.play, served.search, publish_search, self._post)
+        ranks = Ranks(served.network, self._games.folder)
+        settings = ReviewSettings(served.folder / REVIEWS, served.search, served.network, setup.device, setup.rules,
+                                  setup.komi)  # fmt: skip
+        self._reviews = Reviews(settings, partial(self._post, self._review_changed))
+        self._table = Table(self._games, opponent, ranks, served.first, publish_state, self._post)
+        publish_state(self._table.state())
+
+    def _engine_changed(self, state: "EngineState") -> None:
+        if self._table is None:
+            return
+        self._table.engine_changed(state)
+        if state.name == "ready" and (server := self._engine.player.server) is not None:
+            self._table.set_network(server.spec.name, server.spec.sizes)
+
+    def _review_changed(self, name: str, state: dict[str, Any]) -> None:
         if self._table is not None:
-            self._table.engine_changed(state)
+            self._table.set_review(name, state)
+
+    def _tabs_changed(self, has_tabs: bool) -> None:
+        if self._table is not None:
+            self._table.set_tabs(has_tabs)
 
     def _post(self, function: Callable[..., None], *arguments: Any) -> None:
         """Run a function in the table's thread, later. Threads: any."""
-        try:
+        with suppress(RuntimeError):  # The application is being closed.
             self._thread.submit(function, *arguments).add_done_callback(_report)
-        except RuntimeError:
-            pass  # The application is being closed.
 
     def _do(self, name: str, body: dict[str, Any]) -> tuple[int, bytes]:
         """Do an action; returns the status and the body of the answer."""
         from gtp.web.table import StaleError
 
-        table = self._table
+        table, status, error = self._table, 200, ""
         if table is None:
-            return 503, json.dumps({"error": self._problem, "state": json.loads(self._early)}).encode()
+            return 503, _answer({"error": self._problem}, self._early)
         try:
-            more, status = table.act(name, body), 200
-        except StaleError as error:
-            more, status = {"error": str(error)}, 409
-        except ValueError as error:
-            more, status = {"error": " ".join(str(error).split())}, 400
-        return status, json.dumps(more)[:-1].encode() + (b", " if more else b"") + b'"state": ' + table.state() + b"}"
+            if name == "review":
+                self._reviews.start(table.id, self._games.path(table.id))
+            else:
+                table.act(name, body)
+        except StaleError as problem:
+            status, error = 409, str(problem)
+        except ValueError as problem:
+            status, error = 400, " ".join(str(problem).split())
+        return status, _answer({"error": error} if error else {}, table.state())
+
+    # --- routes
 
     async def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of a function in the table's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
-    # --- routes
-
     async def _page(self, request: Request) -> Response:
-        return _file(PAGE, self._files.get(PAGE, b"<!doctype html><title>Keima</title>"))
+        return _file(PAGE, self._files[PAGE])
 
     async def _static(self, request: Request) -> Response:
         name = request.url.path[1:]
@@ -166,44 +214,87 @@ class App:
     async def _state(self, request: Request) -> Response:
         return Response(await self._current(), media_type="application/json")
 
-    async def _games(self, request: Request) -> Response:
-        rows = await self._call(lambda: [one.to_json() for one in self._table.games()] if self._table else [])
-        return JSONResponse({"games": rows})
+    async def _list(self, request: Request) -> Response:
+        return JSONResponse({"games": await self._call(lambda: self._games.list_json() if self._table else [])})
 
     async def _sgf(self, request: Request) -> Response:
         if self._table is None:
-            return JSONResponse({"error": "loading"}, 503)
-        data = await self._call(self._table.sgf)
-        name = f"keima-{self._table.id}.sgf"
-        return Response(data, media_type="application/x-go-sgf",
-                        headers={"Content-Disposition": f'attachment; filename="{name}"'})  # fmt: skip
+            return JSONResponse({"error": "the board is being loaded"}, 503)
+        from gtp.web.saved import without
 
-    async def _act(self, request: Request) -> Response:
-        try:
-            body = json.loads(await request.body() or b"{}")
-        except TooLargeError as error:
-            return JSONResponse({"error": str(error)}, 413)
-        except (ValueError, RecursionError) as error:
-            return JSONResponse({"error": f"the body is not JSON ({' '.join(str(error).split())})"}, 400)
-        if not isinstance(body, dict):
-            return JSONResponse({"error": "the body is not a JSON object"}, 400)
+        data = await self._call(without, self._table.record)
+        headers = {"Content-Disposition": f'attachment; filename="keima-{self._table.id}.sgf"'}
+        return Response(data, media_type="application/x-go-sgf", headers=headers)
+
+    async def _review(self, request: Request) -> Response:
+        found = self._reviews.page(request.path_params["name"]) if self._table is not None else None
+        if found is None:
+            return JSONResponse({"error": "there is no such review"}, 404)
+        return Response(found[0], media_type=TYPES[".html"], headers={"Content-Security-Policy": found[1]})
+
+    async def _action(self, request: Request) -> Response:
+        body = await _body_of(request)
+        if isinstance(body, Response):
+            return body
         status, answer = await self._call(self._do, request.path_params["action"], body)
         return Response(answer, status, media_type="application/json")
 
+    async def _question(self, request: Request) -> Response:
+        body = await _body_of(request)
+        if isinstance(body, Response):
+            return body
+        state = await self._call(self._current_position)
+        if state is None:
+            return JSONResponse({"error": "the board is being loaded"}, 503)
+        name = request.url.path.rpartition("/")[2]
+        status, more = await asyncio.get_running_loop().run_in_executor(
+            self._questions, self._answer_question, name, body, state
+        )
+        return Response(_answer(more, await self._current()), status, media_type="application/json")
 
-def _report(done: Any) -> None:
+    def _current_position(self) -> Any:
+        """A copy of the shown position, for another thread; None = there is no table."""
+        from engine.live.engine import copied
+
+        return None if self._table is None else copied(self._table.game).position
+
+    def _answer_question(self, name: str, body: dict[str, Any], position: Any) -> tuple[int, dict[str, Any]]:
+        """Status and answer; called in the thread of questions."""
+        from gtp.web.questions import answer
+
+        try:
+            return 200, answer(name, position, body, self._served.network, self._served.search)
+        except ValueError as error:
+            return 400, {"error": " ".join(str(error).split())}
+
+
+async def _body_of(request: Request) -> dict[str, Any] | Response:
+    """The JSON object in a request, or the answer to a wrong one."""
+    try:
+        body = json.loads(await request.body() or b"{}")
+    except TooLargeError as error:
+        return JSONResponse({"error": str(error)}, 413)
+    except (ValueError, RecursionError) as error:
+        return JSONResponse({"error": f"the body is not JSON ({' '.join(str(error).split())})"}, 400)
+    return body if isinstance(body, dict) else JSONResponse({"error": "the body is not a JSON object"}, 400)
+
+
+def _answer(more: dict[str, Any], state: bytes) -> bytes:
+    """The body of an action's answer: the state, and more keys before it."""
+    return json.dumps(more)[:-1].encode() + (b", " if more else b"") + b'"state": ' + state + b"}"
+
+
+def _report(done: "Future[None]") -> None:
     """Print what went wrong in the table's thread: a bug."""
-    if not done.cancelled() and done.exception() is not None:
-        import traceback
-
-        traceback.print_exception(done.exception())
+    if not done.cancelled() and (error := done.exception()) is not None:
+        traceback.print_exception(error)
 
 
 def _file(name: str, data: bytes) -> Response:
-    return Response(data, media_type=TYPES[Path(name).suffix] + "; charset=utf-8")
+    return Response(data, media_type=TYPES[Path(name).suffix])
 
 
 def _static_files() -> dict[str, bytes]:
     """The page's files: name -> content."""
-    paths = [path for path in WEB.iterdir() if path.suffix in TYPES] + [PICTURES / "page.css", PICTURES / "board.js"]
+    paths = [path for path in WEB.iterdir() if path.suffix in TYPES] + [PICTURES / name for name in SHARED]
     return {path.name: path.read_bytes() for path in paths}

@@ -1,6 +1,7 @@
 """The clocks of a game in the browser, which count the time of both players."""
 
 import math
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,8 @@ from engine.go.points import BLACK, WHITE, color_word
 from engine.play.clock import Clock, TimeLeft, TimeSettings, byoyomi, charge, fischer
 from gtp.web.settings import ClockSettings
 
+LATE_S = 0.01
+"""Time after which a flag is looked at once it should have fallen"""
 LAG_S = 0.2
 """Time that the engine reserves for delays between its move and the page"""
 
@@ -16,34 +19,52 @@ LAG_S = 0.2
 class GameClock:
     """Both players' clocks; at most one runs. Threads: one caller."""
 
-    def __init__(self, settings: ClockSettings, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: ClockSettings,
+        on_flag: Callable[[int], None] | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Set the clocks to the start of a game; none runs.
 
         Args:
+            on_flag: called with the colour whose flag may have fallen, in a thread of its own; None = no timer.
             now: returns seconds of a clock that never goes back.
         """
         self._settings = time_settings(settings)
         self._left = {color: self._settings.begin() for color in (BLACK, WHITE)}
-        self._now, self._since_s = now, 0.0
+        self._on_flag, self._now, self._since_s = on_flag, now, 0.0
+        self._timer: threading.Timer | None = None
         self.running = 0
         """colour whose clock runs; 0 = none"""
 
     def start(self, color: int) -> None:
         """Let a colour's clock run, and stop the other's without a charge."""
+        self._stop()
         self.running, self._since_s = color, self._now()
+        if self._on_flag is not None and self.seconds_to_flag() < threading.TIMEOUT_MAX:
+            self._timer = threading.Timer(self.seconds_to_flag() + LATE_S, self._on_flag, (color,))
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _stop(self) -> None:
+        """Stop the timer of the flag; no clock runs."""
+        self.running = 0
+        if self._timer is not None:
+            self._timer.cancel()
 
     def pause(self) -> None:
         """Stop the running clock in the middle of a move, whose time so far counts."""
         if self.running:
             self._left[self.running] = self._during(self.running)
-        self.running = 0
+        self._stop()
 
     def move(self, color: int) -> bool:
         """Charge a colour's move, and stop its clock; returns whether the move was in time."""
         if self.running != color:
             return True
         self._left[color], overrun_s = charge(self._settings, self._left[color], self._now() - self._since_s)
-        self.running = 0
+        self._stop()
         return overrun_s <= 0.0
 
     def seconds_to_flag(self) -> float:

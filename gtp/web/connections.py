@@ -1,6 +1,7 @@
 """The HTTP server: uvicorn, with limits on open connections."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -40,11 +41,16 @@ class LimitedProtocol(H11Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is in progress."""
-        return self.cycle is not None and not self.cycle.response_complete
+        return self._has_asked and not self.cycle.response_complete
+
+    @property
+    def _has_asked(self) -> bool:
+        """Whether a request has come; uvicorn's cycle is None before."""
+        return getattr(self, "cycle", None) is not None
 
     def _expire(self) -> None:
         """Close the connection if it has sent no request yet."""
-        if self.cycle is None:
+        if not self._has_asked:
             self.transport.abort()
 
 
@@ -105,14 +111,12 @@ def listen(host: str, port: int) -> socket.socket:
 def host_names(host: str, port: int) -> list[str]:
     """The values of ``Host`` under which the server is reached."""
     names = ["127.0.0.1", "localhost", "[::1]"]
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - the user asked for it
+    if host in ("0.0.0.0", "::"):
         name = socket.gethostname()
         names += [name, f"{name}.local"]
-        try:
-            names += {f"[{one[4][0]}]" if one[0] == socket.AF_INET6 else str(one[4][0])
-                      for one in socket.getaddrinfo(name, None)}  # fmt: skip
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):
+            found = {(one[0], str(one[4][0])) for one in socket.getaddrinfo(name, None)}
+            names += [f"[{at}]" if family == socket.AF_INET6 else at for family, at in sorted(found)]
     else:
         names.append(f"[{host}]" if ":" in host else host)
-    return [f"{name}:{port}" for name in dict.fromkeys(names)] + ([name for name in names] if port == 80 else [])
+    return [f"{name}:{port}" for name in dict.fromkeys(names)] + (names if port == 80 else [])

@@ -5,7 +5,7 @@ tabs.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 HEARTBEAT_S = 15.0
 """Interval of comments on a silent stream, by which the server notices a closed tab"""
@@ -21,6 +21,8 @@ class Hub:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: set[_Stream] = set()
         self.is_closed = False
+        self.on_tabs: Callable[[bool], None] = lambda has_tabs: None
+        """called in the event loop when the first tab opens, and when the last one has closed"""
 
     def open(self) -> None:
         """Begin; called in the event loop, before anything is published."""
@@ -30,11 +32,6 @@ class Hub:
     def is_full(self) -> bool:
         """Whether no more streams are accepted."""
         return len(self._streams) >= MAX_STREAMS
-
-    @property
-    def has_streams(self) -> bool:
-        """Whether a tab is open."""
-        return bool(self._streams)
 
     def publish(self, kind: str, data: bytes) -> None:
         """Send an event to all tabs; it replaces one of the same kind that a tab has not read. Threads: any."""
@@ -53,12 +50,16 @@ class Hub:
         """
         stream = _Stream()
         self._streams.add(stream)
+        if len(self._streams) == 1:
+            self.on_tabs(True)
         try:
             yield b"retry: %d\n\n" % RETRY_MS + event("state", first)
             while not self.is_closed:
                 yield await stream.next()
         finally:
             self._streams.discard(stream)
+            if not self._streams:
+                self.on_tabs(False)
 
     def close(self) -> None:
         """End all streams."""

@@ -1,10 +1,9 @@
 """The user's games: SGF files in the data folder, known to the page by their ids."""
 
-import json
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ from engine.go.points import PASS
 from engine.go.sgf import read_sgf
 from engine.system.files import written_whole
 
-PROPERTY = "KEIMA"
-"""Property of the root, in these files alone, that holds the game's settings as JSON"""
 ID = re.compile(r"[0-9]{8}-[0-9]{6}(-[0-9]{1,4})?")
 """Pattern of a game's id, which is its file's name without ``.sgf``: date, time of the start, and a number if needed"""
 MAX_LISTED = 500
@@ -32,12 +29,6 @@ class Listed:
     size: int
     result: str
     moves: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The game as the page's list shows it."""
-        players = {"black": self.black, "white": self.white}
-        return {"id": self.id, "date": self.date, "players": players, "size": self.size, "result": self.result,
-                "moves": self.moves}  # fmt: skip
 
 
 class Games:
@@ -80,7 +71,7 @@ class Games:
         Raises:
             OSError: the file cannot be written; the old one stays.
         """
-        with written_whole(self._path(name)) as part:
+        with written_whole(self.path(name)) as part:
             part.write_bytes(data)
 
     def read(self, name: str) -> bytes:
@@ -90,21 +81,25 @@ class Games:
             ValueError: there is no game with this id.
         """
         try:
-            return self._path(name).read_bytes()
+            return self.path(name).read_bytes()
         except OSError as error:
             raise ValueError(f"no game {name} in the list") from error
 
     def remove_if_empty(self, name: str) -> None:
         """Remove the file of a game that was never written."""
-        path = self._path(name)
+        path = self.path(name)
         with suppress(OSError):
             if path.stat().st_size == 0:
                 path.unlink()
 
-    def list(self) -> list[Listed]:
-        """The games, the latest first, :data:`MAX_LISTED` at most; files that cannot be read are left out."""
+    def list_json(self) -> list[dict[str, Any]]:
+        """The games as the page's list shows them, the latest first, :data:`MAX_LISTED` at most.
+
+        Files that cannot be read are left out.
+        """
         names = sorted((path.stem for path in self.folder.glob("*.sgf") if ID.fullmatch(path.stem)), reverse=True)
-        return [found for name in names[:MAX_LISTED] if (found := self._listed(name)) is not None]
+        found = [self._listed(name) for name in names[:MAX_LISTED]]
+        return [asdict(row) | {"players": {"black": row.black, "white": row.white}} for row in found if row is not None]
 
     def latest(self) -> str | None:
         """The id of the game that was changed last; None = there is no game."""
@@ -113,7 +108,7 @@ class Games:
         return max(changed)[1] if changed else None
 
     def _listed(self, name: str) -> Listed | None:
-        path = self._path(name)
+        path = self.path(name)
         try:
             changed = path.stat().st_mtime
             if name not in self._known or self._known[name][0] != changed:
@@ -128,7 +123,7 @@ class Games:
         except (OSError, ValueError):
             return None
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
         """The file of an id.
 
         Raises:
@@ -137,20 +132,3 @@ class Games:
         if not ID.fullmatch(name):
             raise ValueError("no such game, expected the id of a game in the list")
         return self.folder / f"{name}.sgf"
-
-
-def packed(settings: dict[str, Any]) -> bytes:
-    """Settings as a raw value of :data:`PROPERTY`."""
-    text = json.dumps(settings, separators=(",", ":"), ensure_ascii=True)
-    return text.replace("\\", "\\\\").replace("]", "\\]").encode()
-
-
-def unpacked(properties: dict[str, list[bytes]]) -> dict[str, Any]:
-    """The settings in a root's :data:`PROPERTY`; empty if they are missing or damaged."""
-    raw = properties.get(PROPERTY, [b""])[0].decode("utf-8", "replace")
-    text = raw.replace("\\]", "]").replace("\\\\", "\\")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -118,7 +118,7 @@ def number(body: Mapping[str, Any], name: str, default: float, low: float, high:
 
 
 def whole(body: Mapping[str, Any], name: str, default: int | None, low: int, high: int) -> int:
-    """A whole number of a JSON object; raises ``ValueError`` if it is missing without default, wrong or out of range."""
+    """A whole number of a JSON object; raises ``ValueError`` if it is missing, has another type or is out of range."""
     value = body.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{name} is {shown(value)}, expected a whole number")
@@ -135,6 +135,16 @@ def word(body: Mapping[str, Any], name: str, default: str, choices: "tuple[str, 
     if choices and value not in choices:
         raise ValueError(f"{name} is {shown(value)}, expected one of {', '.join(choices)}")
     return value
+
+
+def words(body: Mapping[str, Any], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    """A list of texts of a JSON object; raises ``ValueError`` if it has another type."""
+    value = body.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"{name} is {shown(value)}, expected a list of texts")
+    return tuple(value)
 
 
 def switch(body: Mapping[str, Any], name: str) -> bool:

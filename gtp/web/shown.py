@@ -25,6 +25,9 @@ MAX_MOVES = 32
 """Maximum number of moves in an event"""
 MAX_LINE = 16
 """Maximum number of moves of a principal variation in an event"""
+NO_REVIEW = {"state": "none", "text": "", "url": None}
+FIRST_S = 0.2
+"""Time after which a rate is known"""
 SIGNS = ".bw"
 
 
@@ -58,7 +61,6 @@ def state_of(table: "Table") -> dict[str, Any]:
     is_ko = bool(ko) and int(board.meta[META_KO_COLOR]) == game.to_move
     is_counted = table.phase != "play" and node is table.end
     count = table.count if is_counted else None
-    names = table.names()
     return {
         "rev": table.rev,
         "id": table.id,
@@ -66,9 +68,7 @@ def state_of(table: "Table") -> dict[str, Any]:
         "rules": game.rules.name,
         "komi": game.komi,
         "handicap": game.handicap,
-        "players": {
-            color_word(color): {"name": names[color], **table.player_about(color)} for color in (BLACK, WHITE)
-        },
+        "players": {color_word(color): table.player(color) for color in (BLACK, WHITE)},
         "phase": table.phase,
         "result": table.result or None,
         "board": "".join(SIGNS[board.color[point]] for point in on_board_points(size)),
@@ -81,21 +81,21 @@ def state_of(table: "Table") -> dict[str, Any]:
         "path": [row(one, size) for one in table.line if one.move or (one.parent and one.sets_up)],
         "branches": [row(one, size) for one in node.children] if len(node.children) > 1 else [],
         "atEnd": node is table.line[-1],
-        "engine": table.engine_state(),
+        "engine": table.opponent.state(),
         "network": table.network,
         "clock": table.clock.state() if table.clock else None,
         "dead": sorted(index(point, size) for point in table.dead) if is_counted else [],
         "owners": count.owners if count else None,
         "count": {"black": count.black, "white": count.white, "text": count.text} if count else None,
         "graph": graph_of(table),
-        "help": dict(table.help),
+        "help": dict(table.opponent.help),
         "level": settings.level,
         "levels": table.levels,
         "sizes": table.sizes,
         "placing": table.placing,
         "said": table.said,
         "warning": table.warning or None,
-        "review": table.review_state(),
+        "review": table.reviews.get(table.id, NO_REVIEW),
     }
 
 
@@ -111,8 +111,8 @@ def graph_of(table: "Table") -> list[list[Any]]:
     found, number = [], 0
     for node in table.line:
         number += node.move is not None
-        if node.id in table.values:
-            found.append([number, *table.values[node.id]])
+        if node.id in table.opponent.values:
+            found.append([number, *table.opponent.values[node.id]])
     return found
 
 
@@ -134,24 +134,23 @@ def lead_black(score_stm: float | None, to_move: int) -> float | None:
 class LiveSearch:
     """Makes events of the reports on one position. Threads: the engine's."""
 
-    def __init__(self, game: Game, node: int, publish: Callable[[bytes], None], first: dict[str, Any]) -> None:
+    def __init__(self, game: Game, node: int, publish: Callable[[bytes], None]) -> None:
         """Args:
         node: id of the position's node.
         publish: takes each event.
-        first: what every event begins with.
         """
-        self._size, self._to_move, self._node = game.size, game.to_move, node
-        self._publish, self._first = publish, first
+        self._size, self._to_move, self.node = game.size, game.to_move, node
+        self._publish = publish
         self._visits, self._since_s, self._before = -1, 0.0, 0
         self.values: tuple[float | None, float | None] = None, None
 
-    def on_report(self, report: Report, extra: dict[str, Any] | None = None) -> None:
-        """Send an event, unless nothing was searched since the last one.
+    def on_report(self, report: Report, thoughts: dict[str, Any] | None = None) -> None:
+        """Send an event, unless there is nothing new.
 
         Args:
-            extra: more keys of the event.
+            thoughts: from :meth:`engine.insight.thinking.Thinking.now`.
         """
-        if report.visits == self._visits:
+        if report.visits == self._visits and thoughts is None:
             return
         if self._visits < 0:
             self._since_s, self._before = time.perf_counter(), report.visits
@@ -160,21 +159,16 @@ class LiveSearch:
         self.values = values_of(report, self._to_move)
         size, owners = self._size, report.ownership_black
         best = report.moves[0] if report.moves else None
-        self._publish(
-            encoded(
-                {
-                    **self._first,
-                    "node": self._node,
-                    "visits": report.visits,
-                    "winrateBlack": self.values[0],
-                    "leadBlack": self.values[1],
-                    "moves": [self._move(one, best) for one in report.moves[:MAX_MOVES]],
-                    "owners": owner_letters(owners) if owners is not None and len(owners) == size * size else None,
-                    "visitsPerSecond": round((report.visits - self._before) / seconds) if seconds > 0.2 else 0,
-                    **(extra or {}),
-                }
-            )
-        )
+        event = {
+            "node": self.node,
+            "visits": report.visits,
+            "winrateBlack": self.values[0],
+            "leadBlack": self.values[1],
+            "moves": [self._move(one, best) for one in report.moves[:MAX_MOVES]],
+            "owners": owner_letters(owners) if owners is not None and len(owners) == size * size else None,
+            "visitsPerSecond": round((report.visits - self._before) / seconds) if seconds > FIRST_S else 0,
+        }
+        self._publish(encoded(event if thoughts is None else {**event, "thinking": thoughts}))
 
     def _move(self, move: MoveReport, best: MoveReport | None) -> dict[str, Any]:
         lost = None
@@ -189,4 +183,3 @@ class LiveSearch:
             "lost": lost,
             "pv": [index(point, self._size) for point in move.pv[:MAX_LINE]],
         }
-

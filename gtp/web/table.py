@@ -1,38 +1,36 @@
-"""The game at the board: who plays, its phases, the engine's turn, and its record on disk.
+"""The game at the board: who plays, its phases and its record on disk.
 
-All methods run in one thread, the table's, which reads and changes the game; a future of the engine comes back to it.
-Every change makes a new revision of the state (:func:`gtp.web.shown.state_of`), which goes to all tabs.
+All methods run in one thread, the table's; results of the engine come back to it. Every change makes a new revision of
+the state (:func:`gtp.web.shown.state_of`), which goes to all tabs.
 """
 
 import random
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from engine.config import PlayOptions, SearchOptions
+from engine.config import ADAPTIVE, FULL
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, to_sgf
-from engine.go.handicap import free_handicap_points
 from engine.go.points import color_letter, color_word, other
 from engine.go.rules import RULE_SETS, rules_named
-from engine.live.engine import Chosen, Engine, EngineState
+from engine.insight.thinking import PARTS
+from engine.live.engine import Chosen, EngineState
 from engine.live.record import Node, Record
 from engine.live.words import move_said, why_illegal
 from engine.play.game_session import RESIGN, Purpose
 from engine.play.life_and_death import EndEstimate
-from engine.play.player import Player
 from engine.play.score import is_strict
-from engine.search.report import Watcher
 from engine.system import one_line
 from gtp.web.clocks import GameClock
 from gtp.web.ending import Count, count, toggled, winner_text
-from gtp.web.games import PROPERTY, Games, Listed, packed, unpacked
-from gtp.web.settings import GameSettings, settings_from, switch, whole, word
-from gtp.web.shown import UPDATES_S, LiveSearch, encoded, point_from, state_of, values_of
+from gtp.web.games import Games
+from gtp.web.opponent import HELPS, Asked, Opponent
+from gtp.web.ranks import Ranks
+from gtp.web.saved import PROPERTY, Saved, found_in, node_at, put, way_to
+from gtp.web.settings import COLORS, GameSettings, settings_from, switch, whole, word, words
+from gtp.web.shown import encoded, point_from, state_of, values_of
 
-HELPS = ("hint", "analysis", "thinking")
 NEEDS_REV = ("play", "undo", "resign", "dead", "accept", "continue")
 """Actions that depend on the position, and carry the revision of the state that their tab shows"""
 
@@ -41,41 +39,30 @@ class StaleError(Exception):
     """An action belongs to an earlier state of the game than the present one."""
 
 
-@dataclass
-class Setup:
-    """What a table needs from the command."""
-
-    games: Games
-    engine: Engine
-    base: GameSettings
-    """settings of the first game"""
-    play: PlayOptions
-    search: SearchOptions
-    publish: Callable[[str, bytes], None]
-    """sends an event to all tabs; any thread"""
-    post: Callable[..., None]
-    """runs a function in the table's thread, later"""
-
-
 class Table:
-    """One game at a time. Threads: one, but for :meth:`engine_changed`, which ``post`` brings there."""
+    """One game at a time. Threads: one."""
 
-    def __init__(self, setup: Setup) -> None:
-        """Continue the latest unfinished game, or begin one."""
-        self._setup, self._engine, self._games = setup, setup.engine, setup.games
+    def __init__(
+        self, games: Games, opponent: Opponent, ranks: Ranks, first: GameSettings, publish: Callable[[bytes], None],
+        post: Callable[..., None],
+    ) -> None:  # fmt: skip
+        """Continue the latest unfinished game, or begin one.
+
+        Args:
+            first: settings of the first game.
+            publish: sends a state to all tabs.
+            post: runs a function in this thread, later; any thread.
+        """
+        self._games, self.opponent, self._ranks, self._first = games, opponent, ranks, first
+        self._send, self._post = publish, post
         self.rev, self._changed_at = 0, 0
         self.network: str | None = None
-        self.levels = ["max"]
         self.sizes: list[Any] = [2, 25]
-        self.help = dict.fromkeys(HELPS, False)
         self.said, self.warning = "", ""
-        self._turn: Future[Chosen] | None = None
-        """the engine's choice of a move; None = the engine is not to move"""
-        self._searched: tuple[int, Future[Any]] | None = None
-        """node and future of the live search"""
-        self._ending: Future[EndEstimate] | None = None
-        self._flag: threading.Timer | None = None
-        self._begin(Record.of_game(_new_game(setup.base)), setup.base)
+        self._has_tabs = False
+        self.reviews: dict[str, dict[str, Any]] = {}
+        """id of a game -> state of its review"""
+        self._begin(Record.of_game(_new_game(first)), first)
         self._resume()
 
     # --- state
@@ -86,7 +73,7 @@ class Table:
         Args:
             name: the game's id; empty = a new one.
         """
-        self._cancel_turn()
+        self.opponent.begin_game()
         self.record, self.settings = record, settings
         self.id = name or self._games.new_id()
         self.phase, self.result = "play", ""
@@ -95,12 +82,11 @@ class Table:
         self.dead: set[int] = set()
         self.count: Count | None = None
         self.end: Node | None = None
-        """node whose position is counted"""
-        self.values: dict[int, tuple[float | None, float | None]] = {}
-        """node -> Black's win rate and Black's lead"""
-        self._is_disputed = False
-        self.clock = GameClock(settings.clock) if settings.clock else None
+        """node whose position is counted, or where the game ended"""
+        self._is_disputed = self._is_noted = False
+        self.clock = GameClock(settings.clock, self._flag_may_fall) if settings.clock else None
         self.line = [record.root, *record.root.main_continuation()]
+        """the current line, beyond the shown node too"""
         self._show(self.line[-1])
 
     def _show(self, node: Node) -> None:
@@ -122,32 +108,22 @@ class Table:
         self.rev += 1
         if is_position:
             self._changed_at = self.rev
-        self._setup.publish("state", self.state())
+        self._send(self.state())
 
-    def names(self) -> dict[int, str]:
-        """Colour -> name of the player."""
+    @property
+    def levels(self) -> list[str]:
+        """Names of the levels on this board size."""
+        return self._ranks.names(self.settings.size)
+
+    def player(self, color: int) -> dict[str, Any]:
+        """A player as the page shows it."""
+        if self.is_engine(color):
+            level, size = self.settings.level, self.settings.size
+            name = "Keima" if level == FULL else f"Keima {level}"
+            return {"name": name, "engine": True, "level": level, "about": self._ranks.about(level, size)}
         if self.settings.color == "both":
-            names = {color: self.record.text(f"P{color_letter(color)}") for color in (BLACK, WHITE)}
-            return {color: name or color_word(color).title() for color, name in names.items()}
-        level = "" if self.settings.level == "max" else f" {self.settings.level}"
-        return {color: f"Keima{level}" if self.is_engine(color) else "You" for color in (BLACK, WHITE)}
-
-    def player_about(self, color: int) -> dict[str, Any]:
-        """What the page shows of a player beside the name."""
-        if not self.is_engine(color):
-            return {"engine": False}
-        return {"engine": True, "level": self.settings.level, "about": ""}
-
-    def engine_state(self) -> dict[str, str]:
-        """The engine's state as the page shows it."""
-        state = self._engine.state
-        if state.name == "ready" and self._turn is not None:
-            return {"state": "thinking", "text": ""}
-        return {"state": state.name, "text": state.text}
-
-    def review_state(self) -> dict[str, Any]:
-        """The state of the game's review."""
-        return {"state": "none", "text": "", "url": None}
+            return {"name": self.record.text(f"P{color_letter(color)}") or color_word(color).title(), "engine": False}
+        return {"name": "You", "engine": False}
 
     def is_engine(self, color: int) -> bool:
         """Whether the engine plays a colour."""
@@ -156,26 +132,29 @@ class Table:
     def engine_changed(self, state: EngineState) -> None:
         """Tell the tabs a new state of the engine."""
         if state.name == "ready":
-            self._engine.submit(self._learn)
-            if self._turn is not None and self.clock:
-                self._start_clock()
+            self._run_clock()
         self._publish(is_position=False)
 
-    def _learn(self, player: Player) -> None:
-        """Read what the page shows of the network; in the engine's thread."""
-        spec = player.server.spec if player.server is not None else None
-        sizes = spec.sizes if spec is not None else None
-        self._setup.post(self._set_network, spec.name if spec is not None else None, sizes)
-
-    def _set_network(self, name: str | None, sizes: tuple[int, int] | None) -> None:
+    def set_network(self, name: str | None, sizes: tuple[int, int] | None) -> None:
+        """Show the network's name and board sizes; None = no network."""
         self.network = name
         self.sizes = [2, 25, *([{"network": list(sizes)}] if sizes else [])]
         self._publish(is_position=False)
 
+    def set_review(self, name: str, state: dict[str, Any]) -> None:
+        """Show the state of a game's review."""
+        self.reviews[name] = state
+        self._publish(is_position=False)
+
+    def set_tabs(self, has_tabs: bool) -> None:
+        """Search only while a tab is open."""
+        self._has_tabs = has_tabs
+        self._follow()
+
     # --- actions
 
-    def act(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Do an action of the page; returns more keys of the reply.
+    def act(self, name: str, body: Mapping[str, Any]) -> None:
+        """Do an action of the page.
 
         Raises:
             ValueError: the action is wrong or impossible now; one line.
@@ -187,28 +166,36 @@ class Table:
         if name in NEEDS_REV or "rev" in body:
             rev = whole(body, "rev", None, 0, 2**53)
             if rev < self._changed_at:
-                raise StaleError("the game has changed in another tab")
+                raise StaleError("the game has changed since, perhaps in another tab")
         self.warning = ""
-        return action(self, body) or {}
+        action(self, body)
 
     def _new(self, body: Mapping[str, Any]) -> None:
-        settings = settings_from(body, self.settings, self.levels)
+        size = whole(body, "size", self.settings.size, 2, 25)
+        settings = settings_from(body, self.settings, self._ranks.names(size))
         if settings.color == "random":
-            settings = replace(settings, color=random.choice(("black", "white")))  # noqa: S311 - no secret
+            settings = replace(settings, color=random.choice(("black", "white")))
         game, placing = _new_game(settings), 0
         if settings.handicap and settings.handicap_stones == "placed":
-            if settings.engines[0]:
-                game.place_free_handicap(settings.handicap)
-            else:
-                placing = len(free_handicap_points(settings.size, settings.handicap))
+            stones = game.place_free_handicap(settings.handicap)
+            if not settings.engines[0]:
+                game, placing = _new_game(settings), len(stones)
         elif settings.handicap:
             game.fixed_handicap(settings.handicap)
         self._games.remove_if_empty(self.id)
         self._begin(Record.of_game(game), settings)
         self.placing = placing
-        self.said = f"New game on {settings.size}x{settings.size}, you play {settings.color}"
-        if placing:
-            self.said = f"Black places stone 1 of {settings.handicap}"
+        you = {"both": "both colours", "none": "no colour"}.get(settings.color, settings.color)
+        self.said = f"Place stone 1 of {placing}" if placing else f"New game on {size}x{size}, you play {you}"
+        self._after_change()
+
+    def _players(self, body: Mapping[str, Any]) -> None:
+        """Let others play on from the shown position."""
+        color = word(body, "color", self.settings.color, COLORS)
+        if color == "random":
+            color = random.choice(("black", "white"))
+        self.opponent.cancel()
+        self.settings = replace(self.settings, color=color, level=word(body, "level", self.settings.level, self.levels))
         self._after_change()
 
     def _play(self, body: Mapping[str, Any]) -> None:
@@ -216,258 +203,222 @@ class Table:
         if self.placing:
             self._place(point)
             return
-        if self._turn is not None:
+        if self.opponent.is_thinking:
             raise ValueError("it is Keima's turn")
-        color = self.game.to_move
         if self.phase == "scoring" and self.node is self.end:
-            raise ValueError("the game has ended: mark dead stones, accept the count or continue")
+            raise ValueError("both players have passed: mark dead stones, accept the count or continue")
+        color = self.game.to_move
         if reason := why_illegal(self.game, color, point):
             raise ValueError(reason)
         if self.phase == "scoring":
-            self.phase, self.end, self.count = "play", None, None
+            self._reopen()
         if self.clock and self.phase == "play" and not self.clock.move(color):
-            self._lose_on_time(color)
-            return
-        self._add(color, point)
+            self._finish(f"{color_letter(other(color))}+T")
+        else:
+            self._add(color, point)
         self._after_change()
 
     def _add(self, color: int, point: int) -> None:
         """Play a legal move on the board and into the record."""
-        taken = self.game.captures(color)
+        before = self.game.captures(color)
         self.game.play(color, point)
         is_main = self.settings.color != "both" and self.phase == "play"
-        node = self.record.play(self.node, color, point, is_main)
-        if node not in self.line:
-            self.line = [*node.line(), *node.main_continuation()]
-        self.node = node
-        number = sum(one.move is not None for one in node.line())
-        self.said = move_said(number, color, point, self.game.size, self.game.captures(color) - taken)
-        if self.phase == "play" and self.game.is_over and node is self.line[-1]:
+        self.node = self.record.play(self.node, color, point, is_main)
+        if self.node not in self.line:
+            self.line = [*self.node.line(), *self.node.main_continuation()]
+        taken = self.game.captures(color) - before
+        self.said = move_said(_number(self.node), color, point, self.game.size, taken)
+        if self.phase == "play" and self.game.is_over and self.node is self.line[-1]:
             self._score()
 
     def _place(self, point: int) -> None:
         """Place a handicap stone of Black's choice."""
-        if point == PASS or self.game.stones().get(point):
-            raise ValueError("place a handicap stone on an empty point")
-        stones = self.record.root.properties.setdefault("AB", [])
+        if point == PASS or point in self.game.stones():
+            raise ValueError("handicap stones are placed on empty points")
+        properties, total = self.record.root.properties, self.settings.handicap
+        stones = properties.setdefault("AB", [])
         stones.append(to_sgf(point, self.game.size).encode())
+        properties["HA"] = [b"%d" % len(stones)]
         self.placing -= 1
-        self.record.root.properties["HA"] = [str(len(stones)).encode()]
         self._show(self.record.root)
-        total = self.settings.handicap
-        self.said = f"Black places stone {total - self.placing + 1} of {total}" if self.placing else "White to move"
+        self.said = f"Place stone {total - self.placing + 1} of {total}" if self.placing else "White to move"
         self._after_change()
 
     def _undo(self, body: Mapping[str, Any]) -> None:
-        if self.placing and (stones := self.record.root.properties.get("AB")):
-            stones.pop()
-            self.placing += 1
-            if not stones:
-                del self.record.root.properties["AB"]
-            self._show(self.record.root)
-            self._after_change()
+        """Take back the player's last move, and the engine's answer; the moves stay in the record."""
+        node, settings = self.node, self.settings
+        if node.parent is None and settings.handicap_stones == "placed" and self.placing < settings.handicap:
+            self._take_stone_back()
             return
-        node: Node | None = self.node
-        while node is not None and node.parent is not None:
+        while node.parent is not None:
             move, node = node.move, node.parent
-            if move is not None and (self.settings.color in ("both", "none") or not self.is_engine(move[0])):
+            if move is not None and (settings.color in ("both", "none") or not self.is_engine(move[0])):
                 break
         else:
             raise ValueError("there is no move to take back")
-        self._cancel_turn()
+        self.opponent.cancel()
         self._reopen()
         self._show(node)
-        number = sum(one.move is not None for one in node.line())
-        self.said = f"Taken back to move {number}: {color_word(self.game.to_move)} to play"
+        self.said = f"Taken back to move {_number(node)}: {color_word(self.game.to_move)} to play"
         self._after_change(is_engine_due=False)
+
+    def _take_stone_back(self) -> None:
+        """Take back a placed handicap stone."""
+        properties = self.record.root.properties
+        if self.is_engine(BLACK) or not properties.get("AB"):
+            raise ValueError("there is no move to take back")
+        self.opponent.cancel()
+        properties["AB"].pop()
+        if not properties["AB"]:
+            del properties["AB"]
+        self.placing += 1
+        self._show(self.record.root)
+        self.said = f"Place stone {self.settings.handicap - self.placing + 1} of {self.settings.handicap}"
+        self._after_change()
 
     def _resign(self, body: Mapping[str, Any]) -> None:
         if self.phase == "over":
             raise ValueError("the game is over")
-        color = self.game.to_move
-        if self.settings.color in ("black", "white"):
-            color = BLACK if self.settings.color == "black" else WHITE
-        self._cancel_turn()
+        color = {"black": BLACK, "white": WHITE}.get(self.settings.color, self.game.to_move)
+        self.opponent.cancel()
         self._finish(f"{color_letter(other(color))}+R")
         self._after_change()
 
     def _goto(self, body: Mapping[str, Any]) -> None:
-        at = whole(body, "node", None, 0, len(self.record.nodes) - 1)
-        self._cancel_turn()
-        self._show(self.record.nodes[at])
+        node = self.record.nodes[whole(body, "node", None, 0, len(self.record.nodes) - 1)]
+        self.record.game_at(node)
+        self.opponent.cancel()
+        self._show(node)
+        if self.phase == "scoring" and self.count is None:
+            self._score()
         self._after_change(is_engine_due=False)
 
-    def _switch_help(self, name: str, body: Mapping[str, Any]) -> None:
-        self.help[name] = switch(body, "on")
-        self._searched = None
-        if not any(self.help.values()) and self._turn is None:
-            self._engine.stop()
-        self._search_if_wanted()
+    def _switch(self, name: str, body: Mapping[str, Any]) -> None:
+        """Switch a kind of help on or off."""
+        self.opponent.switch(name, switch(body, "on"), words(body, "parts", PARTS))
+        self._follow()
         self._publish(is_position=False)
 
     def _toggle_dead(self, body: Mapping[str, Any]) -> None:
         if self.phase != "scoring" or self.end is not self.node:
-            raise ValueError("dead stones are marked at the end of the game")
-        self.dead = toggled(self.game, self.dead, point_from(whole(body, "point", None, 0, 10**4), self.game.size))
-        self._ending = None
+            raise ValueError("dead stones are marked once both players have passed")
+        point = point_from(whole(body, "point", None, 0, 10**4), self.game.size)
+        self.dead = toggled(self.game, self.dead, point)
+        self.opponent.drop_estimate()
         self._count()
         self._after_change()
 
     def _accept(self, body: Mapping[str, Any]) -> None:
-        if self.phase != "scoring" or self.end is None:
-            raise ValueError("there is no count to accept before both players have passed")
-        if self.count is None:
-            raise ValueError("the end is still being estimated")
+        if self.phase != "scoring" or self.end is None or self.count is None:
+            raise ValueError("there is no count to accept" if self.phase != "scoring" else "the end is being estimated")
         self._show(self.end)
         self._finish(self.count.result)
         self._after_change()
 
     def _continue(self, body: Mapping[str, Any]) -> None:
         """Back to play: before the passes that ended the game, or where a finished game stands."""
-        if self.phase == "scoring" and self.end is not None:
-            node = self.end
-            while node.parent is not None and node.move is not None and node.move[1] == PASS:
-                node = node.parent
-            self._reopen()
-            self._show(node)
-            # Now the engine captures what it takes for dead before it passes again.
-            self._is_disputed = True
-        else:
-            self._reopen()
-        self.said = "Play continues"
-        self._after_change()
+        self.opponent.cancel()
+        # After a dispute the engine captures what it takes for dead before it passes again.
+        self._is_disputed = self.phase == "scoring"
+        node = self.end if self.phase == "scoring" and self.end else self.node
+        while self.record.game_at(node).is_over and node.parent is not None:
+            node = node.parent
+        while node.parent is not None and node.move is not None and node.move[1] == PASS:
+            node = node.parent
+        self._reopen()
+        self._show(node)
+        self.said = f"Play continues: {color_word(self.game.to_move)} to move"
+        self._after_change(is_engine_due=True)
 
     def _open(self, body: Mapping[str, Any]) -> None:
-        text = word(body, "sgf", "")
-        record = Record(text.encode("utf-8", "surrogatepass"), rules_named(self.settings.rules), self.settings.komi)
+        """Put a file's first game on the table, without an engine."""
+        data = word(body, "sgf", "").encode("utf-8", "surrogatepass")
+        record = Record(data, rules_named(self.settings.rules), self.settings.komi)
         record.root.properties.pop(PROPERTY, None)
         game = record.game_at(record.root)
         rules = game.rules.name if game.rules.name in RULE_SETS else self.settings.rules
-        base = GameSettings(game.size, rules, game.komi, color="both", level=self.settings.level)
+        level = self.settings.level if self.settings.level in self._ranks.names(game.size) else FULL
         self._games.remove_if_empty(self.id)
-        self._begin(record, base)
+        self._begin(record, GameSettings(game.size, rules, game.komi, color="both", level=level))
         self.result = record.text("RE")
-        self.phase = "over" if self.result else "play"
-        self.said = f"Opened a game of {len(self.line) - 1} moves"
+        if self.result:
+            self.phase, self.end = "over", self.node
+        self.said = f"Opened a game of {_number(self.node)} moves"
         self._after_change()
 
     def _load(self, body: Mapping[str, Any]) -> None:
+        """Put a game of the list on the table as it stood."""
         name = word(body, "id", "")
-        data = self._games.read(name)
-        self._games.remove_if_empty(self.id)
+        data, own = self._games.read(name), self.id
         self._restore(name if self._games.is_alone else "", data)
-        self.said = "Game loaded"
-        self._after_change(is_saved=False)
+        if own != self.id:
+            self._games.remove_if_empty(own)
+        self.said = f"Game loaded, {_number(self.node)} moves"
+        self._after_change()
 
     def _level(self, body: Mapping[str, Any]) -> None:
         self.settings = replace(self.settings, level=word(body, "level", "", self.levels))
-        self._after_change()
+        self._after_change(is_engine_due=False)
 
     # --- the engine's part
 
-    def _after_change(self, is_engine_due: bool = True, is_saved: bool = True) -> None:
-        """After every change of the game: save it, let the engine move or search, and tell the tabs."""
-        if is_saved:
-            self._save()
-        if self.phase == "play" and not self.placing:
-            if is_engine_due and self.node is self.line[-1] and self.is_engine(self.game.to_move):
-                self._take_turn()
-            self._start_clock()
-        elif self.clock:
-            self.clock.pause()
-        self._search_if_wanted()
+    def _after_change(self, is_engine_due: bool = True) -> None:
+        """After every change of the game: save it, let the engine move or search, and tell the tabs.
+
+        Args:
+            is_engine_due: whether the engine moves now if it is its turn.
+        """
+        self._save()
+        is_at_end = self.phase == "play" and not self.placing and self.node is self.line[-1]
+        if is_engine_due and is_at_end and self.is_engine(self.game.to_move) and not self.opponent.is_thinking:
+            clock = self.clock.for_engine() if self.clock else None
+            purpose = Purpose.CLEAN_UP if self._is_disputed else Purpose.PLAY
+            level = self._ranks.played(self.settings.level, self.settings.size)
+            asked = Asked(self.game, clock, level, self.settings.seconds, purpose)
+            self.opponent.ask(asked, self.node.id, self._on_move)
+        self._run_clock()
+        self._follow()
         self._publish()
 
-    def _take_turn(self) -> None:
-        if self._turn is not None:
-            return
-        clock = self.clock.for_engine() if self.clock else None
-        purpose = Purpose.CLEAN_UP if self._is_disputed else Purpose.PLAY
-        watcher = self._watcher() if self.help["analysis"] or self.help["thinking"] else None
-        seconds, play, search = self.settings.seconds, self._setup.play, self._setup.search
-
-        def prepare(player: Player) -> None:
-            player.configure(replace(play, seconds=seconds) if seconds else play, search)
-
-        self._searched = None
-        self._turn = turn = self._engine.genmove(self.game, clock, watcher, purpose, prepare)
-        turn.add_done_callback(lambda done: self._setup.post(self._on_turn, done))
-
-    def _on_turn(self, turn: "Future[Chosen]") -> None:
-        """Play the engine's move, unless the game has changed since it was asked."""
-        if turn is not self._turn:
-            return
-        self._turn = None
-        if turn.cancelled():
-            return
-        if error := turn.exception():
-            self.warning = f"Keima cannot move: {one_line(error)}"
+    def _on_move(self, chosen: Chosen | Exception) -> None:
+        """Play the engine's move."""
+        color = self.game.to_move
+        if isinstance(chosen, Exception):
+            self.warning = f"Keima cannot move: {one_line(chosen)}"
             self._after_change(is_engine_due=False)
             return
-        chosen, color = turn.result(), self.game.to_move
         if chosen.report is not None:
-            self.values[self.node.id] = values_of(chosen.report, color)
+            self.opponent.values[self.node.id] = values_of(chosen.report, color)
         if self.clock and not self.clock.move(color):
-            self._lose_on_time(color)
-            return
-        if chosen.point == RESIGN:
+            self._finish(f"{color_letter(other(color))}+T")
+        elif chosen.point == RESIGN:
             self._finish(f"{color_letter(other(color))}+R")
         else:
             self._add(color, chosen.point)
         self._after_change()
 
-    def _cancel_turn(self) -> None:
-        """Stop the engine's move, whose result is not played."""
-        if self._turn is not None:
-            self._turn = None
-            self._engine.stop()
-
-    def _search_if_wanted(self) -> None:
-        """Search the shown position for the tabs if help is on and the engine is not to move."""
-        is_wanted = any(self.help.values()) and self.phase != "scoring" and not self.placing
-        if self._turn is not None:
-            return
-        if not is_wanted:
-            if self._searched is not None:
-                self._searched = None
-                self._engine.stop()
-            return
-        if self._searched is not None and self._searched[0] == self.node.id and not self._searched[1].done():
-            return
-        self._searched = self.node.id, self._engine.analyse(self.game, self._watcher())
-
-    def _watcher(self) -> Watcher:
-        """A receiver of reports that sends them to the tabs."""
-        node, values = self.node.id, self.values
-        live = LiveSearch(self.game, node, lambda data: self._setup.publish("search", data), {"rev": self.rev + 1})
-
-        def on_report(report: Any) -> None:
-            live.on_report(report)
-            values[node] = live.values
-
-        return Watcher(on_report, UPDATES_S, UPDATES_S, ownership=True)
+    def _follow(self) -> None:
+        """Search the shown position for the tabs if they want it."""
+        is_shown = self._has_tabs and self.phase != "scoring" and not self.placing
+        self.opponent.follow(self.game if is_shown else None, self.node.id)
 
     # --- the end
 
     def _score(self) -> None:
         """Begin the count: dead stones are proposed by the engine, unless the rules have none."""
-        self.phase, self.end, self.dead, self.count = "scoring", self.node, set(), None
-        if is_strict(self.game.position):
+        self.phase, self.end, self.dead, self.count = "scoring", self.end or self.node, set(), None
+        game = self.record.game_at(self.end)
+        if is_strict(game.position):
             self._count()
-            return
-        self._ending = ending = self._engine.estimate_end(self.game)
-        ending.add_done_callback(lambda done: self._setup.post(self._on_ending, done))
-
-    def _on_ending(self, ending: "Future[EndEstimate]") -> None:
-        if ending is not self._ending:
-            return
-        self._ending = None
-        if ending.cancelled():
-            return
-        if error := ending.exception():
-            self.warning = f"dead stones are not proposed: {one_line(error)}"
         else:
-            self.dead = set(ending.result().dead)
+            self.opponent.estimate_end(game, self._on_estimate)
+
+    def _on_estimate(self, estimate: EndEstimate | Exception) -> None:
+        """Propose dead stones."""
+        if isinstance(estimate, Exception):
+            self.warning = f"dead stones are not proposed: {one_line(estimate)}"
+        else:
+            self.dead = set(estimate.dead)
         self._count()
         if self.settings.color == "none" and self.count is not None:
             self._finish(self.count.result)
@@ -480,63 +431,58 @@ class Table:
 
     def _finish(self, result: str) -> None:
         """End the game with a result."""
-        self.phase, self.result = "over", result
-        self.end = self.end or self.node
+        self.phase, self.result, self.end = "over", result, self.end or self.node
         self.said = f"The game is over: {winner_text(result)}"
         self.record.set_text("RE", result)
+        is_rated = self.settings.level == ADAPTIVE and self.settings.color in ("black", "white") and not self._is_noted
+        if is_rated and result[1:2] == "+":
+            self._is_noted = True
+            engine_won = (result[0] == "B") == self.is_engine(BLACK)
+            try:
+                self.said += f". {self._ranks.note(engine_won, self.settings.size)}"
+            except OSError as error:
+                self.warning = f"the level is not saved: {one_line(error)}"
 
     def _reopen(self) -> None:
         """Take the result and the count back."""
         self.phase, self.result, self.end, self.count, self.dead = "play", "", None, None, set()
-        self._ending = None
+        self.opponent.drop_estimate()
         self.record.set_text("RE", "")
 
     # --- the clock
 
-    def _start_clock(self) -> None:
-        """Let the clock of the side to move run: the engine's once it is loaded."""
-        if self._flag is not None:
-            self._flag.cancel()
-        if self.clock is None or self.phase != "play":
+    def _run_clock(self) -> None:
+        """Let the clock of the side to move run; the engine's only while it chooses a move."""
+        if self.clock is None:
             return
         color = self.game.to_move
-        if self.is_engine(color) and (self._turn is None or self._engine.state.name != "ready"):
+        is_waiting = self.is_engine(color) and not (self.opponent.is_thinking and self.opponent.is_ready)
+        if self.phase != "play" or self.placing or is_waiting:
             self.clock.pause()
-            return
-        if self.clock.running != color:
+        elif self.clock.running != color:
             self.clock.start(color)
-        self._flag = threading.Timer(self.clock.seconds_to_flag() + 0.01, self._setup.post, (self._on_flag, color))
-        self._flag.daemon = True
-        self._flag.start()
+
+    def _flag_may_fall(self, color: int) -> None:
+        """Called by a timer's thread."""
+        self._post(self._on_flag, color)
 
     def _on_flag(self, color: int) -> None:
+        """The flag of a running clock may have fallen."""
         if self.phase == "play" and self.clock and self.clock.running == color and self.clock.seconds_to_flag() <= 0:
-            self._lose_on_time(color)
-
-    def _lose_on_time(self, color: int) -> None:
-        self._cancel_turn()
-        self._finish(f"{color_letter(other(color))}+T")
-        self._after_change()
+            self.opponent.cancel()
+            self._finish(f"{color_letter(other(color))}+T")
+            self._after_change()
 
     # --- the record
 
     def _save(self) -> None:
-        """Write the record, with the settings that a restart needs."""
-        names = self.names()
+        """Write the record, with what a restart needs, unless there is nothing in it yet."""
+        if len(self.record.nodes) == 1 and not self.record.root.properties.get("AB"):
+            return
         for color in (BLACK, WHITE):
-            self.record.set_text(f"P{color_letter(color)}", names[color])
-        way = [one.parent.children.index(one) for one in self.node.line() if one.parent is not None]
-        self.record.root.properties[PROPERTY] = [
-            packed(
-                {
-                    "settings": self.settings.to_json(),
-                    "phase": self.phase,
-                    "placing": self.placing,
-                    "way": way,
-                    "clock": self.clock.to_json() if self.clock else None,
-                }
-            )
-        ]
+            self.record.set_text(f"P{color_letter(color)}", self.player(color)["name"])
+        clock = self.clock.to_json() if self.clock else None
+        put(self.record, Saved(self.settings, way_to(self.node), self.placing, clock))
         try:
             self._games.write(self.id, self.record.to_bytes())
         except OSError as error:
@@ -544,21 +490,20 @@ class Table:
 
     def _resume(self) -> None:
         """Continue the latest game of the folder if it is not over."""
-        name = self._games.latest() if self._games.is_alone else None
+        name, own = self._games.latest() if self._games.is_alone else None, self.id
         if name is None:
             return
-        own = self.id
         try:
             self._restore(name, self._games.read(name))
         except ValueError as error:
             self.warning = f"game {name} cannot be continued: {error}"
             return
-        if self.phase == "over" or len(self.record.nodes) == 1:
-            self._begin(Record.of_game(_new_game(self._setup.base)), self._setup.base, own)
+        if self.phase == "over":
+            self._begin(Record.of_game(_new_game(self._first)), self._first, own)
             return
         self._games.remove_if_empty(own)
-        self.said = "The last game continues"
-        self._after_change(is_saved=False)
+        self.said = f"The last game continues at move {_number(self.node)}"
+        self._after_change()
 
     def _restore(self, name: str, data: bytes) -> None:
         """Put a saved game on the table as it stood.
@@ -567,56 +512,49 @@ class Table:
             ValueError: the file cannot be used; the table stays unchanged.
         """
         record = Record(data)
-        saved = unpacked(record.root.properties)
-        base = GameSettings(record.size, color="both")
-        body = saved.get("settings")
-        if isinstance(body, dict) and body.get("level") not in self.levels:
-            body = {**body, "level": self.levels[0]}
-        settings = settings_from(body, base, self.levels) if isinstance(body, dict) else base
-        self._begin(record, replace(settings, size=record.size), name)
-        node, way = record.root, saved.get("way")
-        for at in way if isinstance(way, list) else []:
-            if not isinstance(at, int) or not 0 <= at < len(node.children):
-                break
-            node = node.children[at]
-        self._show(node if isinstance(way, list) else self.line[-1])
+        saved = found_in(record, self._ranks.names(record.size))
+        self._begin(record, saved.settings or GameSettings(record.size, color="both"), name)
+        if saved.settings is not None:
+            self._show(node_at(record, saved.way))
         if self.clock:
-            self.clock.restore(saved.get("clock"))
-        placing = saved.get("placing")
-        self.placing = placing if isinstance(placing, int) and len(record.nodes) == 1 else 0
+            self.clock.restore(saved.clock)
+        self.placing = saved.placing if len(record.nodes) == 1 else 0
         self.result = record.text("RE")
         if self.result:
             self.phase, self.end = "over", self.node
         elif self.game.is_over and self.node is self.line[-1]:
             self._score()
 
-    def sgf(self) -> bytes:
-        """The game as an SGF file for others, without our own property."""
-        own = self.record.root.properties.pop(PROPERTY, None)
-        data = self.record.to_bytes()
-        if own is not None:
-            self.record.root.properties[PROPERTY] = own
-        return data
-
-    def games(self) -> list[Listed]:
-        """The user's games, the latest first."""
-        return self._games.list()
-
     def close(self) -> None:
         """Leave the table; a game without a move leaves no file."""
-        if self._flag is not None:
-            self._flag.cancel()
+        if self.clock:
+            self.clock.pause()
+        self._save()
         self._games.remove_if_empty(self.id)
         self._games.close()
 
 
 def _new_game(settings: GameSettings) -> Game:
-    """An empty board under a game's settings; raises ``ValueError`` for a wrong komi."""
+    """An empty board under a game's settings."""
     return Game(settings.size, rules_named(settings.rules), settings.komi)
 
 
-ACTIONS: dict[str, Callable[[Table, Mapping[str, Any]], dict[str, Any] | None]] = {
+def _number(node: Node) -> int:
+    """Number of moves up to a node."""
+    return sum(one.move is not None for one in node.line())
+
+
+Action = Callable[[Table, Mapping[str, Any]], None]
+
+
+def _switching(name: str) -> Action:
+    """The action that switches a kind of help."""
+    return lambda table, body: table._switch(name, body)
+
+
+ACTIONS: dict[str, Action] = {
     "new": Table._new,
+    "players": Table._players,
     "play": Table._play,
     "undo": Table._undo,
     "resign": Table._resign,
@@ -627,6 +565,6 @@ ACTIONS: dict[str, Callable[[Table, Mapping[str, Any]], dict[str, Any] | None]] 
     "open": Table._open,
     "load": Table._load,
     "level": Table._level,
-    **{name: (lambda table, body, name=name: table._switch_help(name, body)) for name in HELPS},
+    **{name: _switching(name) for name in HELPS},
 }
 """Action of the page -> what it does"""
