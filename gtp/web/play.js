@@ -93,7 +93,7 @@ const rollout = newRollout(
   (result, count) => { $("rollout-said").textContent = `${count} moves, ${result}`; },
 );
 
-const isFresh = () => state.phase === "play" && !state.path.length && !state.handicap && dismissed !== state.id;
+const isFresh = () => !state.resumes && state.phase === "play" && !state.path.length && !state.handicap && dismissed !== state.id;
 const isPanelOpen = () => openedFor === state.id || isFresh();
 const isPreview = () => isFresh() && openedFor !== state.id;
 const isHuman = () => !state.players[state.toMove].engine;
@@ -153,7 +153,7 @@ async function choosePoint(i) {
 }
 
 async function startGame(settings) {
-  const reply = await act("new", settings);
+  const reply = await act("new", { ...settings, rev: undefined });
   if (!reply) return false;
   openedFor = null;
   dismissed = reply.state.id;

@@ -41,7 +41,7 @@ export function newRecord($, vertex, act, stateNow, listGames) {
   });
 
   function open(sgf) {
-    if (sgf.trim()) act("open", { sgf });
+    if (sgf.trim()) act("open", { sgf, rev: undefined });
   }
   async function openFile(file) {
     if (file) open(textOf(await file.arrayBuffer()));
@@ -70,7 +70,7 @@ export function newRecord($, vertex, act, stateNow, listGames) {
       const row = document.createElement("tr"), button = document.createElement("button");
       button.type = "button";
       button.textContent = game.date;
-      button.addEventListener("click", () => { $("games").close(); act("load", { id: game.id }); });
+      button.addEventListener("click", () => { $("games").close(); act("load", { id: game.id, rev: undefined }); });
       const cells = [button, game.players, `${game.size}×${game.size}`, game.moves, game.result || "–"].map((content) => {
         const cell = document.createElement("td");
         cell.append(content);

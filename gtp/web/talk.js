@@ -36,7 +36,7 @@ export function newTalk(hears) {
     else if (!answer.ok) hears.connection((await answer.json().catch(() => ({}))).error ?? ENDED);
   }
 
-  /** Do an action on the state that is shown; returns the reply, or null after an error, which is told. */
+  /** Do an action on the state that is shown (on any with `rev: undefined`); returns the reply, or null after an error, which is told. */
   async function act(action, body = {}) {
     try {
       const answer = await fetch(`/api/${action}`, {
