@@ -1,6 +1,8 @@
 /** The conversation with the server: actions by POST, states and searches by server-sent events. */
 
 const RETRY_MS = 1500;
+/** Actions that may take long and change nothing. */
+const ALONE = { layers: true, rollout: true };
 export const ENDED = "Keima has ended. Start keima play again; this page then continues by itself.";
 export const ANEW = "Keima was started anew. Open the address that keima play has printed.";
 
@@ -8,7 +10,7 @@ export const ANEW = "Keima was started anew. Open the address that keima play ha
  *
  * `hears` has `state(STATE)`, `search(SEARCH)`, `connection(text)` ("" = connected) and `wrong(text)`. */
 export function newTalk(hears) {
-  let rev = -1, stream = null, timer = 0;
+  let rev = -1, stream = null, timer = 0, before = Promise.resolve();
 
   function take(state) {
     // Replies and events may overtake each other.
@@ -36,8 +38,15 @@ export function newTalk(hears) {
     else if (!answer.ok) hears.connection((await answer.json().catch(() => ({}))).error ?? ENDED);
   }
 
-  /** Do an action on the state that is shown (on any with `rev: undefined`); returns the reply, or null after an error, which is told. */
-  async function act(action, body = {}) {
+  /** Do an action on the state that is shown (on any with `rev: undefined`), after those that are on the way;
+   * returns the reply, or null after an error, which is told. */
+  function act(action, body = {}) {
+    if (action in ALONE) return post(action, body);
+    before = before.then(() => post(action, body));
+    return before;
+  }
+
+  async function post(action, body) {
     try {
       const answer = await fetch(`/api/${action}`, {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ rev, ...body }),
