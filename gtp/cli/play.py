@@ -51,13 +51,15 @@ def play(
 
     chosen = player_from(ctx, config, values)
     options = options_from(PlayOptions, chosen.values)
-    settings = PlayerSettings(chosen.setup, options, chosen.search, chosen.network, ctx.obj, any_size=True)
+    # A seed for all of the program's searches: another one would begin the tree anew.
+    search = chosen.search.seeded()
+    settings = PlayerSettings(chosen.setup, options, search, chosen.network, ctx.obj, any_size=True)
 
     def load(say: Callable[[str], None]) -> "Player":
         say("loading the network")
         return load_player(settings, on_counts=lambda done, total: say(f"compiling kernels {done} of {total}, once"))
 
-    app = App(Served(user_folder("data"), chosen.setup, options, chosen.search, chosen.network, load))
+    app = App(Served(user_folder("data"), chosen.setup, options, search, chosen.network, load))
     socket = listen(host, port)
     port, token = socket.getsockname()[1], new_token()
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 WEB = Path(__file__).resolve().parent
 PICTURES = WEB.parents[1] / "engine" / "pictures"
-SHARED = ("page.css", "board.js")
+SHARED = ("page.css", "board.js", "charts.js")
 """Files of :mod:`engine.pictures` that the page uses"""
 PAGE = "play.html"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -53,6 +53,7 @@ class Served:
     setup: SetupOptions
     play: PlayOptions
     search: SearchOptions
+    """with a seed"""
     network: NetworkPath | None
     """network of ``setup.weights``; None = rollouts alone"""
     load: "Callable[[Callable[[str], None]], Player]"

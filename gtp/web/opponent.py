@@ -47,7 +47,7 @@ class Opponent:
         post: Callable[..., None],
     ) -> None:
         """Args:
-        play, search: options of the command.
+        play, search: options of the player, the search's with a seed.
         publish: sends an event of the live search to all tabs; any thread.
         post: runs a function in the table's thread, later; any thread.
         """
@@ -165,7 +165,13 @@ class Opponent:
         watched = self._watched(game, node)
         search = self._engine.analyse(game, watched.watcher())
         search.add_done_callback(lambda _: watched.close())
+        search.add_done_callback(lambda done: self._post(self._on_end, done))
         self._searched = node, search
+
+    def _on_end(self, search: "Future[Any]") -> None:
+        """Raise a live search's error, which is a bug or a failed network: it is printed."""
+        if not search.cancelled() and (error := search.exception()) is not None:
+            raise error
 
     def _watched(self, game: Game, node: int) -> "Watched":
         parts = self._parts if self.help["thinking"] else ()
