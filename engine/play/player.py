@@ -120,6 +120,11 @@ class Player(GameSession):
         """The inference server; None without a network for the current board size."""
         return self._backend.server
 
+    @property
+    def search(self) -> Search:
+        """The search, whose tree may be read during a run; another one after a change of options or board size."""
+        return self._search
+
     def _make_search(self) -> None:
         """Make a search with an empty tree, and the :class:`Ponder` that runs it in the opponent's time."""
         self._search = self._backend.new_search()
