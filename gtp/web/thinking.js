@@ -14,7 +14,7 @@ const PANELS = [
 const RATES = new Set(["values", "qValue", "qRollout"]);
 const INTERVAL_MS = 250, NUMBERS = 16, SPAN = 0.15, LEAST_SHARE = 0.001, NUMBERED_SHARE = 0.005, LINE = 20, SPOKEN = 3;
 /* SPAN: a win rate this far below the best one is no longer coloured. */
-const NEGATIVE = [47, 127, 209], POSITIVE = [232, 89, 12], ZERO = 128, STEPS = 127, MAP_PX = 44;
+const NEGATIVE = [47, 127, 209], POSITIVE = [232, 89, 12], GAP = [128, 128, 128, 110], ZERO = 128, STEPS = 127, MAP_PX = 44;
 
 const percent = (rate) => `${Math.round(100 * rate)}%`;
 const made = (name, className = "", text = "") => {
@@ -38,11 +38,17 @@ function newPanel(letter, title, about, size) {
   const button = made("button", "panel-title"), place = made("div"), note = made("p", "soft");
   button.type = "button";
   button.append(made("b", "", letter), ` ${title}`);
-  button.setAttribute("aria-pressed", "false");
   button.title = `${about}; larger or smaller`;
-  button.addEventListener("click", () => button.setAttribute("aria-pressed", String(figure.classList.toggle("wide"))));
   place.innerHTML = boardText(size);
   const svg = place.firstElementChild, { circle, word, stone, vertex } = newBoard(svg, size);
+  const whole = svg.getAttribute("viewBox"), lean = [CELL * 0.85, CELL * 0.35, CELL * (size + 0.3), CELL * (size + 0.3)].join(" ");
+  /** Small panels have no coordinates, nor their margin. */
+  const widen = (isWide) => {
+    button.setAttribute("aria-pressed", String(figure.classList.toggle("wide", isWide)));
+    svg.setAttribute("viewBox", isWide ? whole : lean);
+  };
+  widen(false);
+  button.addEventListener("click", () => widen(!figure.classList.contains("wide")));
   const [below, stones, marks] = ["owners", "stones", "marks"].map((name) => svg.querySelector(`.${name}`));
   svg.removeAttribute("role");
   svg.setAttribute("aria-hidden", "true");
@@ -125,7 +131,12 @@ function newTree(vertex) {
   const section = made("section", "lines-tree"), list = made("ul"), head = made("p", "row soft");
   head.setAttribute("aria-hidden", "true");
   head.append(made("span", "", "move"), made("span", "", "visits N"), made("span", "", "prior P"), made("span", "", "value Q"));
-  section.append(made("h3", "", "The tree: most visited lines"), head, list);
+  const scroll = made("div", "scroll");
+  scroll.tabIndex = 0;
+  scroll.setAttribute("role", "region");
+  scroll.setAttribute("aria-label", "Most visited lines");
+  scroll.append(list);
+  section.append(made("h3", "", "The tree: most visited lines"), head, scroll);
   let last = "";
 
   function items(lines, most) {
@@ -172,6 +183,10 @@ function newLayer(vertex) {
     canvas.height = rows * side - 1;
     canvas.style.maxWidth = `${columns * 6 * side}px`;
     const image = new ImageData(canvas.width, canvas.height);
+    for (let at = 0, n = 0; at < image.data.length; at += 4, n++) {
+      const x = n % canvas.width, y = Math.floor(n / canvas.width);
+      if (x % side === size || y % side === size) image.data.set(GAP, at);
+    }
     for (let c = 0; c < channels; c++) {
       const left = (c % columns) * side, top = Math.floor(c / columns) * side;
       for (let i = 0; i < size * size; i++) {
