@@ -38,6 +38,8 @@ INTERVAL_S = 0.25
 """Minimum time between two results: what people can follow, at a cost that a search does not notice"""
 VALUES_SHARE = 0.25
 """Share of the network's time for the values after every move, until all are known"""
+BEST_SHARE = 0.01
+"""Minimum share of the visits of a move that is marked as the best by its win rate in the search"""
 ROLLOUTS_WANTED = "no rollouts in this search: start keima play with --rollout-weight 0.5"
 NO_NETWORK = "no network plays this board: values come from rollouts alone"
 
@@ -73,7 +75,7 @@ class Thinking:
             0 to 1; ``text``: what it was computed by; ``missing``: why there are no points, if there are none.
             ``line``: ``moves``, the principal variation. ``tree``: moves with ``move``, ``color``, visits ``N``, prior
             ``P``, win rate ``Q`` for the player of the move, and ``children``. ``best``: for each panel the index with
-            the largest number.
+            the largest number; in the search's win rates among moves with BEST_SHARE of the visits.
         """
         now_s = time.perf_counter()
         elapsed_s = now_s - self._last_s
@@ -97,7 +99,12 @@ class Thinking:
         if "line" in self._parts:
             points = top.main[: top.main_length[0]].tolist()
             found["line"] = _panel("", []) | {"moves": [_index(point, size) for point in points]}
-        found["best"] = {name: best for name in found.keys() - {"toMove"} if (best := _best(found[name])) is not None}
+        # A lucky rollout alone makes no best move.
+        shares = dict(panels["visits"]["points"])
+        often = {index for index, share in shares.items() if share >= BEST_SHARE}
+        among = {"qValue": often, "qRollout": often}
+        bests = {name: _best(found[name], among.get(name)) for name in self._parts if name in found}
+        found["best"] = {name: best for name, best in bests.items() if best is not None}
         if "tree" in self._parts:
             found["tree"] = _lines(top, rows, size, to_move)
         return found
@@ -209,11 +216,16 @@ def _lines(top: TreeTop, rows: int, size: int, to_move: int) -> list[dict[str, A
     return lines
 
 
-def _best(panel: dict[str, Any]) -> int | None:
-    """The index with the largest number of a panel, or the first move of the line; None if it is empty."""
+def _best(panel: dict[str, Any], among: Collection[int] | None) -> int | None:
+    """The index with the largest number of a panel, or the first move of the line; None if there is none.
+
+    Args:
+        among: the indices to choose from; None = all.
+    """
     if "moves" in panel:
         return int(panel["moves"][0]) if panel["moves"] else None
-    return int(max(panel["points"], key=lambda pair: pair[1])[0]) if panel["points"] else None
+    points = [pair for pair in panel["points"] if among is None or pair[0] in among]
+    return int(max(points, key=lambda pair: pair[1])[0]) if points else None
 
 
 def rollout(position: Position, options: SearchOptions, seed: int) -> dict[str, Any]:

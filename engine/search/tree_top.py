@@ -134,8 +134,10 @@ def _read_lines(tree, root, rollout_weight, top):
 
 @kernel
 def _next_edge(tree, node, after):
-    """A node's next edge by visits, at equal visits by rows: the one after the edge ``after``, or the first one if it is
-    NONE; NONE if no further edge has a visit."""
+    """A node's next edge by visits, at equal visits by rows, after the edge ``after``; after NONE its first edge.
+
+    NONE if no further edge has a visit.
+    """
     best, most = NONE, 0
     for edge in range(tree.first_edge[node], tree.first_edge[node] + tree.n_edges[node]):
         visits = edge_visits(tree, edge)

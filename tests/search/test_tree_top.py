@@ -61,7 +61,8 @@ def test_moves_are_those_of_the_root_with_their_statistics(search):
     for row, point in enumerate(top.point[:moves].tolist()):
         edge = edges.get(point)
         found = (top.N_v[row], top.W_v[row], top.N_r[row], top.W_r[row])
-        assert found == ((tree.N_v[edge], tree.W_v[edge], tree.N_r[edge], tree.W_r[edge]) if point in edges else (0,) * 4)
+        known = (tree.N_v, tree.W_v, tree.N_r, tree.W_r)
+        assert found == (tuple(sums[edge] for sums in known) if point in edges else (0,) * 4)
     assert PASS in top.point[:moves]
 
 
