@@ -141,7 +141,7 @@ class Thinking:
         values = self._successors.values
         known = np.flatnonzero(~np.isnan(values)).tolist()
         points = [(-1 if index == size**2 else index, _rate(float(values[index]))) for index in known]
-        return _panel(f"{name}, no search", points)
+        return _panel(name, points)
 
 
 def _panels(setup: Setup, top: TreeTop, moves: int, indices: list[int]) -> dict[str, dict[str, Any]]:
@@ -158,8 +158,8 @@ def _panels(setup: Setup, top: TreeTop, moves: int, indices: list[int]) -> dict[
     of_rollouts = _means(top.N_r[:moves], top.W_r[:moves], indices) if setup.uses_rollouts else []
     seen = [(index, round(share, 5)) for index, share in zip(indices, shares.tolist(), strict=True) if share > 0.0]
     return {
-        "qValue": _panel(f"means of {name} over the search", of_network, missing),
-        "qRollout": _panel(f"results of {by_policy}, weight {weight:g} in the search", of_rollouts,
+        "qValue": _panel(name, of_network, missing),
+        "qRollout": _panel(f"{by_policy}, weight {weight:g} in the search", of_rollouts,
                            "" if setup.uses_rollouts else ROLLOUTS_WANTED),
         "policy": _panel(policy, list(zip(indices, priors, strict=True))),
         "visits": _panel(f"{int(visits.sum())} visits", seen),

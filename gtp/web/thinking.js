@@ -12,7 +12,8 @@ const PANELS = [
   ["line", "Principal variation", "the most visited line"],
 ];
 const RATES = new Set(["values", "qValue", "qRollout"]);
-const INTERVAL_MS = 250, NUMBERS = 16, SPAN = 0.15, LEAST_SHARE = 0.001, NUMBERED_SHARE = 0.005, LINE = 20, SPOKEN = 3;
+const INTERVAL_MS = 250, NUMBERS = 16, SPAN = 0.15, LINE = 20, SPOKEN = 3;
+const LEAST_SHARE = 0.001, NUMBERED_SHARE = 0.005, PASS_SHARE = 0.01;
 /* SPAN: a win rate this far below the best one is no longer coloured. */
 const NEGATIVE = [47, 127, 209], POSITIVE = [232, 89, 12], GAP = [128, 128, 128, 110], ZERO = 128, STEPS = 127, MAP_PX = 44;
 
@@ -106,7 +107,7 @@ function newPanel(letter, title, about, size) {
       setDrawing(marks, words + (best >= 0 ? ring(best) : ""));
       const first = sorted.find(([i]) => i === best) ?? sorted[0];
       const spoken = first ? [first, ...sorted.filter((one) => one !== first)].slice(0, SPOKEN) : [];
-      const pass = sorted.find(([i, number]) => i < 0 && (i === best || number >= 0.01));
+      const pass = sorted.find(([i, number]) => i < 0 && (i === best || (!isRate && number >= PASS_SHARE)));
       tell(spoken.length ? `${spoken.map(([i, number]) => `${placeOf(i)} ${percent(number)}`).join(", ")}.` : "nothing yet.",
         `${about} (${text})${pass ? `; pass ${percent(pass[1])}` : ""}`);
     },

@@ -140,12 +140,12 @@ def test_what_is_missing_says_why(make):
 def test_texts_say_what_a_panel_was_made_by(make):
     position = random_game(9, 10, seed=6).position
     found = thoughts(make(position, rollout_weight=0.25, patterns=shipped_patterns()), 100)
-    assert found["values"]["text"] == "hash, no search" and found["policy"]["text"] == "hash"
-    assert found["qRollout"]["text"] == "results of learnt patterns, weight 0.25 in the search"
+    assert found["values"]["text"] == "hash" and found["policy"]["text"] == "hash"
+    assert found["qRollout"]["text"] == "learnt patterns, weight 0.25 in the search"
     assert found["visits"]["text"] == "99 visits"
     found = thoughts(make(position, None), 100)
     assert found["policy"]["text"] == "uniformly random moves"
-    assert found["qRollout"]["text"] == "results of uniformly random moves, weight 1 in the search"
+    assert found["qRollout"]["text"] == "uniformly random moves, weight 1 in the search"
 
 
 def test_the_parts_asked_for_are_there_alone(make):
