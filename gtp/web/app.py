@@ -146,7 +146,7 @@ class App:
                                   setup.komi)  # fmt: skip
         self._reviews = Reviews(settings, partial(self._post, self._review_changed))
         self._table = Table(self._games, opponent, ranks, served.first, publish_state, self._post)
-        publish_state(self._table.state())
+        publish_state(self._table.state(), self._table.rev)
 
     def _engine_changed(self, state: "EngineState") -> None:
         if self._table is None:
@@ -177,7 +177,7 @@ class App:
             return 503, _answer({"error": self._problem}, self._early)
         try:
             if name == "review":
-                self._reviews.start(table.id, self._games.path(table.id))
+                table.set_review(table.id, self._reviews.start(table.id, self._games.path(table.id)))
             else:
                 table.act(name, body)
         except StaleError as problem:
@@ -202,18 +202,18 @@ class App:
     async def _events(self, request: Request) -> Response:
         if self.hub.is_full:
             return JSONResponse({"error": "too many open tabs"}, 503)
-        stream = self.hub.stream(await self._current())
+        stream = self.hub.stream(self._current)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
-    async def _current(self) -> bytes:
-        """The state, at once even while the table is being laid."""
+    async def _current(self) -> tuple[int, bytes]:
+        """Revision and state, at once even while the table is being laid."""
         if self._table is None:
-            return self._early
-        state: bytes = await self._call(self._table.state)
-        return state
+            return 0, self._early
+        found: tuple[int, bytes] = await self._call(lambda table: (table.rev, table.state()), self._table)
+        return found
 
     async def _state(self, request: Request) -> Response:
-        return Response(await self._current(), media_type="application/json")
+        return Response((await self._current())[1], media_type="application/json")
 
     async def _list(self, request: Request) -> Response:
         return JSONResponse({"games": await self._call(lambda: self._games.list_json() if self._table else [])})
@@ -251,7 +251,7 @@ class App:
         status, more = await asyncio.get_running_loop().run_in_executor(
             self._questions, self._answer_question, name, body, state
         )
-        return Response(_answer(more, await self._current()), status, media_type="application/json")
+        return Response(_answer(more, (await self._current())[1]), status, media_type="application/json")
 
     def _current_position(self) -> Any:
         """A copy of the shown position, for another thread; None = there is no table."""

@@ -5,10 +5,11 @@ tabs.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 HEARTBEAT_S = 15.0
 """Interval of comments on a silent stream, by which the server notices a closed tab"""
+COMMENT = b": \n\n"
 RETRY_MS = 500
 """Time after which a browser connects again"""
 MAX_STREAMS = 32
@@ -33,27 +34,34 @@ class Hub:
         """Whether no more streams are accepted."""
         return len(self._streams) >= MAX_STREAMS
 
-    def publish(self, kind: str, data: bytes) -> None:
-        """Send an event to all tabs; it replaces one of the same kind that a tab has not read. Threads: any."""
+    def publish(self, kind: str, data: bytes, revision: int = 0) -> None:
+        """Send an event to all tabs; it replaces one of the same kind that a tab has not read. Threads: any.
+
+        Args:
+            revision: of a state; a tab that has a later one does not get it.
+        """
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._put, kind, event(kind, data))
+            self._loop.call_soon_threadsafe(self._put, kind, event(kind, data), revision)
 
-    def _put(self, kind: str, encoded: bytes) -> None:
+    def _put(self, kind: str, encoded: bytes, revision: int) -> None:
         for stream in self._streams:
-            stream.put(kind, encoded)
+            stream.put(kind, encoded, revision)
 
-    async def stream(self, first: bytes) -> AsyncIterator[bytes]:
+    async def stream(self, current: Callable[[], Awaitable[tuple[int, bytes]]]) -> AsyncIterator[bytes]:
         """The events of one tab until it is closed.
 
         Args:
-            first: the state, the stream's first event.
+            current: gives revision and state, the stream's first event.
         """
         stream = _Stream()
+        # Before the state is read, so that no change is lost between them.
         self._streams.add(stream)
         if len(self._streams) == 1:
             self.on_tabs(True)
         try:
-            yield b"retry: %d\n\n" % RETRY_MS + event("state", first)
+            revision, state = await current()
+            stream.put("state", event("state", state), revision)
+            yield b"retry: %d\n\n" % RETRY_MS
             while not self.is_closed:
                 yield await stream.next()
         finally:
@@ -73,9 +81,15 @@ class _Stream:
 
     def __init__(self) -> None:
         self._latest: dict[str, bytes] = {}
+        self._revision = -1
         self._ready = asyncio.Event()
 
-    def put(self, kind: str, encoded: bytes) -> None:
+    def put(self, kind: str, encoded: bytes, revision: int) -> None:
+        """Let an event wait, unless it is a state older than the latest one."""
+        if kind == "state":
+            if revision < self._revision:
+                return
+            self._revision = revision
         self._latest.pop(kind, None)
         self._latest[kind] = encoded
         self._ready.set()
@@ -88,10 +102,10 @@ class _Stream:
         try:
             await asyncio.wait_for(self._ready.wait(), HEARTBEAT_S)
         except TimeoutError:
-            return b": \n\n"
+            return COMMENT
         found, self._latest = b"".join(self._latest.values()), {}
         self._ready.clear()
-        return found or b": \n\n"
+        return found or COMMENT
 
 
 def event(kind: str, data: bytes) -> bytes:

@@ -57,8 +57,8 @@ class Reviews:
         self._thread: threading.Thread | None = None
         self._analyser: GameAnalyser | None = None
 
-    def start(self, name: str, path: Path) -> None:
-        """Begin the review of a game, which resumes if it was stopped before.
+    def start(self, name: str, path: Path) -> dict[str, Any]:
+        """Begin the review of a game, which resumes if it was stopped before; returns its state.
 
         Args:
             name: the game's id.
@@ -72,9 +72,9 @@ class Reviews:
         found = list(sources([path], self._settings.folder, lambda _, problem: problems.append(problem)))
         if not found:
             raise ValueError(f"the game cannot be reviewed: {problems[0] if problems else 'it has no moves'}")
-        self._tell(name, _state("running", "loading the network"))
         self._thread = threading.Thread(target=self._make, args=(name, found[0]), name="review", daemon=True)
         self._thread.start()
+        return _state("running", "loading the network")
 
     def stop(self) -> None:
         """Stop a review, which keeps what it has analysed."""

@@ -43,14 +43,14 @@ class Table:
     """One game at a time. Threads: one."""
 
     def __init__(
-        self, games: Games, opponent: Opponent, ranks: Ranks, first: GameSettings, publish: Callable[[bytes], None],
+        self, games: Games, opponent: Opponent, ranks: Ranks, first: GameSettings, publish: Callable[[bytes, int], None],
         post: Callable[..., None],
     ) -> None:  # fmt: skip
         """Continue the latest unfinished game, or begin one.
 
         Args:
             first: settings of the first game.
-            publish: sends a state to all tabs.
+            publish: sends a state and its revision to all tabs.
             post: runs a function in this thread, later; any thread.
         """
         self._games, self.opponent, self._ranks, self._first = games, opponent, ranks, first
@@ -108,7 +108,7 @@ class Table:
         self.rev += 1
         if is_position:
             self._changed_at = self.rev
-        self._send(self.state())
+        self._send(self.state(), self.rev)
 
     @property
     def levels(self) -> list[str]:

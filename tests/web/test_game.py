@@ -66,13 +66,16 @@ def test_captures_and_their_announcement(tab):
 
 def test_undo_takes_both_moves_back_and_keeps_them(tab):
     against_engine(tab)
-    tab.play("E5", "C3")
+    tab.play("E5")
+    tab.post("play", point=tab.state["board"].index("."))
+    tab.wait(lambda state: state["number"] == 4)
     first = tab.state["path"]
     tab.post("undo")
     assert tab.state["number"] == 2 and tab.state["toMove"] == "black" and not tab.state["atEnd"]
     assert tab.state["path"] == first
-    tab.play("G7")
-    assert tab.state["number"] == 4 and tab.state["atEnd"] and tab.state["path"] != first
+    tab.post("play", point=tab.state["board"].rindex("."))
+    tab.wait(lambda state: state["number"] == 4)
+    assert tab.state["atEnd"] and tab.state["path"] != first
     tab.post("goto", node=first[1][0])
     assert len(tab.state["branches"]) == 2
 
