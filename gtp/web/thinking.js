@@ -12,9 +12,9 @@ const PANELS = [
   ["line", "Principal variation", "the most visited line"],
 ];
 const RATES = new Set(["values", "qValue", "qRollout"]);
-const INTERVAL_MS = 250, NUMBERS = 16, SPAN = 0.15, LINE = 20, SPOKEN = 3;
+const INTERVAL_MS = 250, NUMBERS = 16, COLOURED = 40, SPANS = [0.02, 0.15], LINE = 20, SPOKEN = 3;
 const LEAST_SHARE = 0.001, NUMBERED_SHARE = 0.005, PASS_SHARE = 0.01;
-/* SPAN: a win rate this far below the best one is no longer coloured. */
+/* SPANS: win rates that are not among the best COLOURED, or this far below the best one, are not coloured. */
 const NEGATIVE = [47, 127, 209], POSITIVE = [232, 89, 12], GAP = [128, 128, 128, 110], ZERO = 128, STEPS = 127, MAP_PX = 44;
 
 const percent = (rate) => `${Math.round(100 * rate)}%`;
@@ -100,8 +100,10 @@ function newPanel(letter, title, about, size) {
     numbers({ points, text, missing }, best, isRate) {
       if (missing) { this.clear(); tell(`${missing}.`, missing); return; }
       const sorted = points.slice().sort((a, b) => b[1] - a[1]), top = sorted.length ? sorted[0][1] : 0;
+      const last = sorted.length ? sorted[Math.min(COLOURED, sorted.length - 1)][1] : 0;
+      const span = Math.min(SPANS[1], Math.max(SPANS[0], 1.1 * (top - last)));
       const [squares, words] = isRate
-        ? heat(sorted, (rate) => 1 - (top - rate) / SPAN, () => true)
+        ? heat(sorted, (rate) => 1 - (top - rate) / span, () => true)
         : heat(sorted.filter(([, share]) => share >= LEAST_SHARE), (share) => Math.sqrt(share / top), (share) => share >= NUMBERED_SHARE);
       setDrawing(below, squares);
       setDrawing(marks, words + (best >= 0 ? ring(best) : ""));
