@@ -240,11 +240,11 @@ class Engine:
 
 
 def session_of(game: Game, clock: Clock | None = None) -> GameSession:
-    """A session with a copy of the game, for :meth:`engine.play.player.Player.take_over`."""
+    """A session with copies of game and clock, for :meth:`engine.play.player.Player.take_over`."""
     session = GameSession(game.size)
     session.game = copied(game)
     if clock is not None:
-        session.clock = clock
+        session.clock = copy.deepcopy(clock)
     return session
 
 

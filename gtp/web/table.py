@@ -43,9 +43,14 @@ class Table:
     """One game at a time. Threads: one."""
 
     def __init__(
-        self, games: Games, opponent: Opponent, ranks: Ranks, first: GameSettings, publish: Callable[[bytes, int], None],
+        self,
+        games: Games,
+        opponent: Opponent,
+        ranks: Ranks,
+        first: GameSettings,
+        publish: Callable[[bytes, int], None],
         post: Callable[..., None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Continue the latest unfinished game, or begin one.
 
         Args:

@@ -37,7 +37,7 @@ class Tab:
     def request(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and body of an answer; ``_`` in a header's name stands for ``-``, an empty value removes it."""
+        """Status, headers and body of an answer; ``_`` in a header's name means ``-``, an empty value removes it."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
         sent = {"Host": f"127.0.0.1:{self.port}", "Cookie": self.cookie, "Content-Type": "application/json"}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}

@@ -13,8 +13,8 @@ from tests.conftest import ROOT
 from tests.web.served import Tab, ready, serving
 
 TREE = (
-    "(;GM[1]FF[4]SZ[9]KM[6.5]PB[Ann]PW[Bob]RE[B+R]C[first]AB[gg]AW[cc]PL[B];B[ee](;W[ec]N[main];B[eg])(;W[ce]C[other \\]]"
-    "(;B[gc])(;B[cg]TR[ee])))"
+    "(;GM[1]FF[4]SZ[9]KM[6.5]PB[Ann]PW[Bob]RE[B+R]C[first]AB[gg]AW[cc]PL[B];B[ee](;W[ec]N[main];B[eg])"
+    "(;W[ce]C[other \\]](;B[gc])(;B[cg]TR[ee])))"
 )
 OPTIONS = ("--weights", "none", "--uniform-rollouts", "--size", "9", "--visits", "8", "--seconds", "0", "--no-browser")
 

@@ -158,7 +158,7 @@ def test_names_stay_text(tab):
     name = '<img src=x onerror=alert(1)>"&\u2028</script>'
     tab.post("open", sgf=f"(;SZ[9]PB[{name}]PW[\u9ed2];B[cc])")
     assert tab.state["players"]["black"]["name"] == name and tab.state["players"]["white"]["name"] == "\u9ed2"
-    status, headers, body = tab.request("GET", "/api/state")
+    _, headers, body = tab.request("GET", "/api/state")
     assert headers["content-type"] == "application/json" and b"\xe2\x80\xa8" not in body
     assert name in [game["players"]["black"] for game in tab.get("/api/games")["games"]]
 
