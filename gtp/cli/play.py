@@ -28,16 +28,16 @@ PASSWORD_VARIABLE = "KEIMA_PASSWORD"
 @click.option("--port", default=0, type=Whole(0, 65535), help="port of the page; 0 = 8361, or the next free one")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS",
               help="address to listen on; others than 127.0.0.1 need --password")  # fmt: skip
-@click.option("--password", default="", envvar=PASSWORD_VARIABLE, metavar="TEXT",
+@click.option("--password", default=None, envvar=PASSWORD_VARIABLE, metavar="PASSWORD",
               help=f"password that other machines are asked for; better given as ${PASSWORD_VARIABLE}")  # fmt: skip
 @options_of(SetupOptions)
 @options_of(PlayOptions)
 @options_of(SearchOptions)
 @click.pass_context
 def play(
-    ctx: click.Context, /, config: Path | None, browser: bool, port: int, host: str, password: str, **values: Any
+    ctx: click.Context, /, config: Path | None, browser: bool, port: int, host: str, password: str | None, **values: Any
 ) -> None:
-    """Play: a game against Keima in the browser.
+    """Play a game in the browser.
 
     The page is served on this machine alone. Games are kept in the user's data folder, move by move.
     """
@@ -64,7 +64,7 @@ def play(
     port, token = socket.getsockname()[1], new_token()
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{port}/?token={token}"
-    server = Server(Guard(app.starlette(), host_names(host, port), token, password), app.hub.close)
+    server = Server(Guard(app.starlette(), host_names(host, port), token, password or ""), app.hub.close)
     click.echo(address)
     sys.stdout.flush()
     if browser:

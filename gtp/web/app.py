@@ -74,6 +74,7 @@ class App:
         self._table: Table | None = None
         self._games: Games
         self._reviews: Reviews
+        self._state_of: Callable[[Table], dict[str, Any]]
         self._problem = ""
         """why there is no table, in one line"""
         self._early = json.dumps(early_state(served.first, "loading")).encode()
@@ -134,19 +135,28 @@ class App:
         from gtp.web.opponent import Opponent
         from gtp.web.ranks import Ranks
         from gtp.web.reviews import Reviews, ReviewSettings
+        from gtp.web.shown import state_of
         from gtp.web.table import Table
 
         served, setup = self._served, self._served.setup
         self._games = Games(served.folder / GAMES)
         self._engine = Engine(served.load, partial(self._post, self._engine_changed))
-        publish_search, publish_state = (partial(self.hub.publish, kind) for kind in ("search", "state"))
-        opponent = Opponent(self._engine, served.play, served.search, publish_search, self._post)
+        self._state_of = state_of
+        opponent = Opponent(self._engine, served.play, served.search, partial(self.hub.publish, "search"), self._post)
         ranks = Ranks(served.network, self._games.folder)
         settings = ReviewSettings(served.folder / REVIEWS, served.search, served.network, setup.device, setup.rules,
                                   setup.komi)  # fmt: skip
         self._reviews = Reviews(settings, partial(self._post, self._review_changed))
-        self._table = Table(self._games, opponent, ranks, served.first, publish_state, self._post)
-        publish_state(self._table.state(), self._table.rev)
+        self._table = Table(self._games, opponent, ranks, served.first, self._publish, self._post)
+        self._publish(self._table)
+
+    def _publish(self, table: "Table") -> None:
+        """Send the state to all tabs."""
+        self.hub.publish("state", self._encoded(table), table.rev)
+
+    def _encoded(self, table: "Table") -> bytes:
+        """The state as JSON."""
+        return json.dumps(self._state_of(table), separators=(",", ":"), allow_nan=False).encode()
 
     def _engine_changed(self, state: "EngineState") -> None:
         if self._table is None:
@@ -184,7 +194,7 @@ class App:
             status, error = 409, str(problem)
         except ValueError as problem:
             status, error = 400, " ".join(str(problem).split())
-        return status, _answer({"error": error} if error else {}, table.state())
+        return status, _answer({"error": error} if error else {}, self._encoded(table))
 
     # --- routes
 
@@ -209,7 +219,7 @@ class App:
         """Revision and state, at once even while the table is being laid."""
         if self._table is None:
             return 0, self._early
-        found: tuple[int, bytes] = await self._call(lambda table: (table.rev, table.state()), self._table)
+        found: tuple[int, bytes] = await self._call(lambda table: (table.rev, self._encoded(table)), self._table)
         return found
 
     async def _state(self, request: Request) -> Response:

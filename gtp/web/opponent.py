@@ -16,7 +16,7 @@ from engine.play.clock import Clock
 from engine.play.game_session import Purpose
 from engine.play.life_and_death import EndEstimate
 from engine.search.report import Report, Watcher
-from gtp.web.shown import UPDATES_S, LiveSearch
+from gtp.web.live_search import UPDATES_S, LiveSearch
 
 HELPS = ("hint", "analysis", "thinking")
 """What a tab can ask for: a search of the shown position, and the panels of how the engine thinks"""

@@ -1,7 +1,7 @@
 """The game at the board: who plays, its phases and its record on disk.
 
 All methods run in one thread, the table's; results of the engine come back to it. Every change makes a new revision of
-the state (:func:`gtp.web.shown.state_of`), which goes to all tabs.
+the state, which :mod:`gtp.web.shown` makes of the table's attributes for all tabs.
 """
 
 import random
@@ -25,11 +25,11 @@ from engine.system import one_line
 from gtp.web.clocks import GameClock
 from gtp.web.ending import Count, count, toggled, winner_text
 from gtp.web.games import Games
+from gtp.web.live_search import point_from, values_of
 from gtp.web.opponent import HELPS, Asked, Opponent
 from gtp.web.ranks import Ranks
 from gtp.web.saved import PROPERTY, Saved, found_in, node_at, put, way_to
 from gtp.web.settings import COLORS, GameSettings, settings_from, switch, whole, word, words
-from gtp.web.shown import encoded, point_from, state_of, values_of
 
 NEEDS_REV = ("play", "undo", "resign", "dead", "accept", "continue")
 """Actions that depend on the position, and carry the revision of the state that their tab shows"""
@@ -48,14 +48,14 @@ class Table:
         opponent: Opponent,
         ranks: Ranks,
         first: GameSettings,
-        publish: Callable[[bytes, int], None],
+        publish: Callable[["Table"], None],
         post: Callable[..., None],
     ) -> None:
         """Continue the latest unfinished game, or begin one.
 
         Args:
             first: settings of the first game.
-            publish: sends a state and its revision to all tabs.
+            publish: sends the state to all tabs.
             post: runs a function in this thread, later; any thread.
         """
         self._games, self.opponent, self._ranks, self._first = games, opponent, ranks, first
@@ -100,10 +100,6 @@ class Table:
             self.line = [*node.line(), *node.main_continuation()]
         self.node, self.game = node, self.record.game_at(node)
 
-    def state(self) -> bytes:
-        """The state as JSON."""
-        return encoded(state_of(self))
-
     def _publish(self, is_position: bool = True) -> None:
         """Send a new revision of the state to all tabs.
 
@@ -113,7 +109,7 @@ class Table:
         self.rev += 1
         if is_position:
             self._changed_at = self.rev
-        self._send(self.state(), self.rev)
+        self._send(self)
 
     @property
     def levels(self) -> list[str]:

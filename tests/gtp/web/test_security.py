@@ -9,7 +9,7 @@ import pytest
 
 from gtp.web.connections import MAX_CONNECTIONS, host_names
 from gtp.web.events import MAX_STREAMS
-from tests.web.served import TOKEN, Tab, ready, serving
+from tests.gtp.web.served import TOKEN, Tab, ready, serving
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from engine.insight.raw_outputs import OWNER_LETTERS
+from tests.gtp.web.served import Tab, serving
 from tests.playing import FEW
-from tests.web.served import Tab, serving
 
 
 @pytest.fixture(scope="module")

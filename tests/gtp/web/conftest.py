@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.web.served import Tab, ready, serving
+from tests.gtp.web.served import Tab, ready, serving
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.web.served import Tab
+from tests.gtp.web.served import Tab
 
 
 def against_engine(tab, **settings):

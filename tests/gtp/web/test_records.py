@@ -10,7 +10,7 @@ import pytest
 from engine.go.sgf import read_sgf
 from gtp.web.games import Games
 from tests.conftest import ROOT
-from tests.web.served import Tab, ready, serving
+from tests.gtp.web.served import Tab, ready, serving
 
 TREE = (
     "(;GM[1]FF[4]SZ[9]KM[6.5]PB[Ann]PW[Bob]RE[B+R]C[first]AB[gg]AW[cc]PL[B];B[ee](;W[ec]N[main];B[eg])"
