@@ -34,7 +34,7 @@ function boardText(size, title = "", attributes = "") {
 
 /** A board in an `svg` element with the layers of boards.py; points are policy indices, -1 = a pass. */
 function newBoard(element, size) {
-  const layers = LAYERS.map((name) => element.querySelector(`.${name}`));
+  const layers = LAYERS.map((name) => element.querySelector(`.${name}`)), drawn = [];
   const at = (i) => [CELL * ((i % size) + 1.5), CELL * (Math.floor(i / size) + 1)];
   const circle = (i, r, style) => { const [x, y] = at(i); return `<circle cx="${x}" cy="${y}" r="${r}" ${style}/>`; };
   const word = (i, text, fill) => {
@@ -47,7 +47,9 @@ function newBoard(element, size) {
     circle, word, stone,
     vertex: (i) => (i < 0 ? "pass" : COLUMNS[i % size] + (size - Math.floor(i / size))),
     /** Draw the layers: ownership below the stones, the stones, and marks above them. */
-    draw(...texts) { layers.forEach((layer, n) => { layer.innerHTML = texts[n]; }); },
+    draw(...texts) {
+      layers.forEach((layer, n) => { if (drawn[n] !== texts[n]) layer.innerHTML = drawn[n] = texts[n]; });
+    },
     /** Squares for the ownership of each point, 1 = Black's, -1 = White's: below living stones, above dead ones. */
     owners(values, colors) {
       let below = "", upon = "";

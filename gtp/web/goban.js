@@ -106,6 +106,11 @@ export function newGoban(element, hears) {
     if (i >= 0) hears.point(i);
   }
 
+  function shadow(i) {
+    const x = CELL * ((i % size) + 1.5) + 0.4, y = CELL * (Math.floor(i / size) + 1) + 1;
+    return `<circle class="shadow" cx="${x}" cy="${y}" r="11.6" fill="#000" opacity=".26"/>`;
+  }
+
   function lines(i) {
     const x = CELL * ((i % size) + 1.5), y = CELL * (Math.floor(i / size) + 1);
     return `<path d="M${CELL * 1.5} ${y}H${CELL * (size + 0.5)}M${x} ${CELL}V${CELL * size}" stroke="var(--accent)" stroke-width="1.6"/>`;
@@ -171,7 +176,9 @@ export function newGoban(element, hears) {
       if (view.last >= 0 && view.colors[view.last]) {
         last = board.circle(view.last, 5, `class="last" fill="none" stroke="${ink(3 - view.colors[view.last])}" stroke-width="2"`);
       }
-      board.draw(below ?? "", drawn.join("") + (stones ?? ""), last + (marks ?? ""));
+      // Circles, as a filter of the whole layer would be computed anew with every mark of a live search.
+      const shadows = view.colors.map((color, i) => (color ? shadow(i) : ""));
+      board.draw((below ?? "") + shadows.join(""), drawn.join("") + (stones ?? ""), last + (marks ?? ""));
       element.classList.toggle("plays", view.plays || Boolean(view.toggles));
       svg.setAttribute("aria-label", view.label);
       drawPointer();

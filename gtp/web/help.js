@@ -69,7 +69,7 @@ export function newHelp($, vertex, changes, walks) {
       if (!move) return;
       const { kind, text, unit } = lossOf(move, toMove), pv = move.pv.slice(0, LINE).map(vertex).join(" ");
       const lead = move.leadBlack === null ? "" : leadText(move.leadBlack);
-      const texts = ["", vertex(move.i), `−${text}`, percent(move.winrateBlack), lead, move.visits.toLocaleString("en"), pv];
+      const texts = ["", vertex(move.i), Number.parseFloat(text) ? `−${text}` : text, percent(move.winrateBlack), lead, move.visits.toLocaleString("en"), pv];
       texts.forEach((words, k) => { button.children[k].textContent = words; });
       button.children[0].className = `dot k${kind}`;
       button.dataset.move = move.i;

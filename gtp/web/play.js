@@ -13,7 +13,7 @@ const $ = (id) => document.getElementById(id);
 const NAMES = { black: "Black", white: "White" };
 const PARTS = ["values", "qValue", "qRollout", "policy", "visits", "line", "tree"];
 
-let state = null, openedFor = null, dismissed = null, acting = 0, layers = [], thinking = null, played = null;
+let state = null, openedFor = null, dismissed = null, acting = 0, layers = [], thinking = null, played = null, frame = 0;
 const root = document.documentElement, sound = newSound();
 
 // --- the server -----------------------------------------------------------------------------------------------
@@ -24,8 +24,12 @@ const talk = newTalk({
     if (!state || search.node !== state.node) return;
     help.take(search);
     if (search.thinking && thinking) thinking.show(search.thinking, state.board, state.toMove);
-    help.draw(state);
-    if (!rollout.isShown) drawBoard();
+    // Once a frame, and not at all while nobody looks.
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      help.draw(state);
+      if (!rollout.isShown) drawBoard();
+    });
   },
   connection(text) {
     $("lost").hidden = !text;
@@ -181,6 +185,7 @@ function drawPlayers() {
     const isTurn = state.phase === "play" && state.toMove === color, isThinking = engine && isTurn && state.engine.state === "thinking";
     card.classList.toggle("turn", isTurn && !isPreview());
     part("name").textContent = name;
+    card.title = engine ? about ?? "" : "";
     part("about").textContent = isThinking ? "thinking…" : engine ? about ?? "" : "";
     const count = state.captures[color];
     part("captures").textContent = count ? `${count} captured` : "";
@@ -366,6 +371,7 @@ async function showThinking(on) {
     const { newThinking } = await import("./thinking.js");
     $("panels").replaceChildren();
     thinking = Object.assign(newThinking($("panels"), state.size), { size: state.size });
+    $("layer-figure").replaceChildren(thinking.layerFigure);
     layers = [];
     showLayer();
   }
