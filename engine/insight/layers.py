@@ -26,15 +26,17 @@ def layers(path: NetworkPath | None, position: Position, layer: str | None = Non
         ``layers``: names in the order of computation; ``layer``: the name of this one; ``channels``: C; ``size``: N;
         ``picture``: base64 of uint8[C, N, N], the channels in their order in the file, each row by row from the top;
         ``scale``: the values of bytes 1 and 255, symmetric about 0, which is byte 128; ``about``: this in words.
-        Values are from the view of the side to move.
+        Values are from the view of the side to move. Without a network for this board size: ``layers``, which is empty,
+        and ``missing``, the reason.
     Raises:
-        ValueError: no network, one that does not play this board size, or no such layer; one line.
+        ValueError: no such layer, or the network cannot be read; one line.
     Threads: any.
     """
     if path is None:
-        raise ValueError("there is no network to look into")
+        return {"layers": [], "missing": "no network plays here"}
     network, size = raw_network(path), int(position.board.meta[META_SIZE])
-    network.spec.check_sizes((size,))
+    if not network.spec.plays(size):
+        return {"layers": [], "missing": f"{network.spec.said}, not {size}"}
     planes, globals_ = inputs(network.spec.encoder, position, 0)
     found = _traced(path, size, planes.tobytes(), globals_.tobytes()).layers
     name = layer or next(iter(found))

@@ -5,8 +5,8 @@
 
 const PANELS = [
   ["values", "Value network", "the network's win rate after each move, without search"],
-  ["qValue", "Search, values alone", "Q with λ = 0: mean of the network's values below each move"],
-  ["qRollout", "Search, rollouts alone", "Q with λ = 1: mean result of the rollouts below each move"],
+  ["qValue", "Tree, by values", "Q with λ = 0: mean of the network's values below each move"],
+  ["qRollout", "Tree, by rollouts", "Q with λ = 1: mean result of the rollouts below each move"],
   ["policy", "Policy network", "probability of each move, before the search"],
   ["visits", "Visits", "share of the search that went into each move"],
   ["line", "Principal variation", "the most visited line"],
@@ -225,9 +225,11 @@ function newLayer(vertex) {
   return {
     figure,
     show(reply) {
+      figure.hidden = false;
+      canvas.hidden = Boolean(reply.missing);
+      if (reply.missing) { shown = null; setText(caption, reply.missing); return; }
       shown = { ...reply, about: `${reply.about}. Orange is above 0, blue below.` };
       bytes = Uint8Array.from(atob(reply.picture), (letter) => letter.charCodeAt(0));
-      figure.hidden = false;
       setText(caption, shown.about);
       canvas.setAttribute("aria-label", shown.about);
       draw();

@@ -47,14 +47,9 @@ def test_both_of_alphagos_networks_are_looked_into():
     assert reply["channels"] == 64 and {name.split(".")[0] for name in reply["layers"]} == {"policy", "value"}
 
 
-@pytest.mark.parametrize(
-    ("path", "size", "layer", "message"),
-    [
-        (None, 9, None, "there is no network to look into"),
-        ("default", 9, "blocks.99", "no layer 'blocks.99' in network default"),
-        ("alphago-9", 13, None, "plays boards of 9 alone, not 13"),
-    ],
-)
-def test_what_cannot_be_shown_is_one_line(path, size, layer, message):
-    with pytest.raises(ValueError, match=message):
-        layers(path and find_network(path), Game(size).position, layer)
+def test_what_cannot_be_shown_is_one_line():
+    assert layers(None, Game(9).position) == {"layers": [], "missing": "no network plays here"}
+    small = "network alphago-9-sl+alphago-9-value plays boards of 9 alone, not 13"
+    assert layers(find_network("alphago-9"), Game(13).position) == {"layers": [], "missing": small}
+    with pytest.raises(ValueError, match=r"^no layer 'blocks.99' in network default$"):
+        layers(find_network("default"), Game(9).position, "blocks.99")

@@ -83,6 +83,9 @@ seen.pointed = here.querySelector(".layer figcaption").textContent;
 canvas.dispatchEvent(new PointerEvent("pointerleave"));
 seen.left = here.querySelector(".layer figcaption").textContent;
 
+pictures.showLayer({ layers: [], missing: "no network" });
+seen.missing = [here.querySelector(".layer figcaption").textContent, canvas.hidden];
+
 const title = here.querySelector(".panel-title"), svg = here.querySelector(".panel svg");
 const small = [svg.viewBox.baseVal.width, title.getAttribute("aria-pressed")];
 title.click();
@@ -140,8 +143,8 @@ def test_panels_say_their_best_moves(seen):
     assert seen["empty"][0] == "a, Value network: nothing yet."
     assert seen["labels"] == [
         "a, Value network: E5 56%, F5 55%, A9 41%.",
-        "b, Search, values alone: F5 52%, E5 50%, D5 37%.",
-        "c, Search, rollouts alone: no rollouts: <b>start</b> them.",
+        "b, Tree, by values: F5 52%, E5 50%, D5 37%.",
+        "c, Tree, by rollouts: no rollouts: <b>start</b> them.",
         "d, Policy network: E5 60%, F5 30%, pass 8%.",
         "e, Visits: F5 80%, E5 20%.",
         "f, Principal variation: F5 E5 pass F5 D5.",
@@ -174,6 +177,7 @@ def test_a_layer_is_orange_above_zero_and_blue_below(seen):
     assert high == [232, 89, 12, 255] and low == [47, 127, 209, 255] and zero[3] == 0
     assert middle[:3] == pytest.approx([232, 89, 12], abs=2) and 100 < middle[3] < 160 and gap[:3] == [128] * 3
     assert seen["caption"] == seen["left"] == "network <i>toy</i>, layer b. Orange is above 0, blue below."
+    assert seen["missing"] == ["no network", True]
     assert seen["pointed"] == "b, channel 2 of 3, J1: -2.5"
 
 
@@ -183,4 +187,4 @@ def test_panels_grow_fit_a_phone_and_hold_no_foreign_html(seen):
     assert seen["html"] == 0 and seen["ids"] == 0
     assert seen["fits"] and seen["columns"] >= 1
     assert seen["parts"] == [5, True]
-    assert seen["cleared"][0] == "b, Search, values alone: nothing yet." and set(seen["cleared"][1]) == {1}
+    assert seen["cleared"][0] == "b, Tree, by values: nothing yet." and set(seen["cleared"][1]) == {1}
