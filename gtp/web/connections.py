@@ -108,7 +108,8 @@ def listen(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for one in [port] if port else [*range(USUAL_PORT, USUAL_PORT + PORTS), 0]:
-        made = socket.socket(family, socket.SOCK_STREAM)
+        # With the protocol named, asyncio sends small packets at once; without it each answer took 40 ms more.
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, one))

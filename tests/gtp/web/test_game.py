@@ -1,7 +1,10 @@
 """A game by the page's requests: moves, the engine's answers, undo, passes, the count, handicap, variations."""
 
+import socket
+
 import pytest
 
+from gtp.web.connections import listen
 from tests.gtp.web.served import Tab
 
 
@@ -227,3 +230,9 @@ def test_the_engine_plays_itself_to_the_end(tab):
     tab.post("new", size=3, color="none", rules="chinese", komi=0.5)
     state = tab.wait(lambda state: state["phase"] == "over")
     assert state["result"] and board_of(tab)
+
+
+def test_small_packets_are_sent_at_once():
+    """Asyncio does so for sockets that name their protocol; Nagle's algorithm made each answer 40 ms later."""
+    with listen("127.0.0.1", 0) as heard:
+        assert heard.proto == socket.IPPROTO_TCP
