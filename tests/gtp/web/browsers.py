@@ -18,13 +18,19 @@ from selenium.webdriver.chrome.service import Service
 
 from tests.conftest import ROOT
 
-WAIT_S = 240.0
+WAIT_S = 60.0
 """Longest wait for anything; kernels may be compiled meanwhile"""
 KEYS = {"Enter": 13, "Escape": 27, "Backspace": 8, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
         "Home": 36, "End": 35, "PageUp": 33, "PageDown": 34, "Tab": 9, " ": 32}  # fmt: skip
 COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+MIDDLE = """const one = document.getElementById(arguments[0]);
+one.scrollIntoView({block: 'nearest', behavior: 'instant'});
+const box = one.getBoundingClientRect();
+return [box.left + box.width / 2, box.top + box.height / 2];"""
 ASK = "const done = arguments[0]; fetch('/api/state').then((answer) => answer.json()).then(done);"
-PLACE = """const board = document.getElementById('board'), box = board.getBoundingClientRect();
+PLACE = """const board = document.getElementById('board');
+board.scrollIntoView({block: 'nearest', behavior: 'instant'});
+const box = board.getBoundingClientRect();
 const view = board.viewBox.baseVal;
 const scale = box.width / view.width, [column, row] = arguments;
 return [box.left + scale * (24 * (column + 1.5) - view.x), box.top + scale * (24 * (row + 1) - view.y)];"""
@@ -77,7 +83,7 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
         self.driver.set_script_timeout(WAIT_S)
-        self._logged: list[dict] = []
+        self._is_phone = is_phone
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone}
         self.send("Emulation.setDeviceMetricsOverride", **size)
         if is_phone:
@@ -130,8 +136,8 @@ class Browser:
         )  # fmt: skip
 
     def click(self, name: str) -> None:
-        """Click on an element."""
-        self.driver.find_element("id", name).click()
+        """Click on an element, or tap it."""
+        self._press(*self.run(MIDDLE, name))
 
     def place(self, index: int, size: int) -> tuple[float, float]:
         """Coordinates of a point on the screen."""
@@ -139,17 +145,18 @@ class Browser:
         x, y = self.run(PLACE, column, row)
         return x, y
 
-    def mouse(self, index: int, size: int) -> None:
-        """Click on a point."""
-        x, y = self.place(index, size)
-        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, buttons=1)
+    def point(self, index: int, size: int) -> None:
+        """Click on a point of the board, or tap it."""
+        self._press(*self.place(index, size))
 
-    def touch(self, index: int, size: int) -> None:
-        """Tap on a point."""
-        x, y = self.place(index, size)
-        self.send("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
-        self.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    def _press(self, x: float, y: float) -> None:
+        """Click or tap on a place of the screen."""
+        if self._is_phone:
+            self.send("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+            self.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+            return
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def key(self, name: str, shift: bool = False) -> None:
         """Press a key."""

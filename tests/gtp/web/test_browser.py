@@ -62,7 +62,7 @@ def answered(browser, number):
 
 def by_mouse(browser, index, size):
     """Play a move by the mouse; -1 = a pass."""
-    browser.click("pass") if index < 0 else browser.mouse(index, size)
+    browser.click("pass") if index < 0 else browser.point(index, size)
 
 
 def by_keyboard(browser, index, size):
@@ -73,18 +73,18 @@ def by_keyboard(browser, index, size):
 def by_touch(browser, index, size):
     """Play a move by taps, the first of which may only show the stone."""
     if index < 0:
-        browser.run("document.getElementById('pass').click();")
+        browser.click("pass")
         return
-    browser.touch(index, size)
+    browser.point(index, size)
     if browser.shows("confirm"):
         assert browser.run("return document.querySelectorAll('#board .pending').length;") == 1
-        browser.touch(index, size)
+        browser.point(index, size)
 
 
 def hinted(browser, asks, size):
-    """The move of the hint, which holds for one position."""
-    browser.wait(lambda: not browser.state()["help"]["hint"], "the end of the last hint")
-    asks()
+    """The move of the hint."""
+    if not browser.state()["help"]["hint"]:
+        asks()
     browser.wait(lambda: browser.text("search").startswith("Hint: "), "a hint")
     word = browser.text("search").removeprefix("Hint: ").split()[0]
     return -1 if word == "pass" else index_of(word, size)
@@ -92,11 +92,7 @@ def hinted(browser, asks, size):
 
 def whole_game(browser, plays, size):
     """Play a whole game against the engine by its own hints; returns the last state."""
-    ask = (
-        (lambda: browser.key("h"))
-        if plays is by_keyboard
-        else lambda: browser.run("document.getElementById('hint').click();")
-    )
+    ask = (lambda: browser.key("h")) if plays is by_keyboard else lambda: browser.click("hint")
     for _ in range(MOST_MOVES):
         state = browser.state()
         if state["phase"] != "play":
@@ -112,10 +108,10 @@ def check_end(browser, plays):
     """Accept the count, if there is one, and look at the result."""
     if browser.state()["phase"] == "scoring":
         assert browser.shows("scoring") and re.search(r"\d", browser.text("count"))
-        browser.run("document.getElementById('accept').click();")
+        browser.click("accept")
         browser.wait(lambda: browser.state()["phase"] == "over")
     browser.wait(lambda: browser.shows("ended"))
-    assert re.match(r"(Black|White) wins", browser.text("count")), browser.text("count")
+    assert re.match(r"(Black|White) wins|The game is drawn", browser.text("count")), browser.text("count")
     assert browser.errors() == []
 
 
@@ -148,7 +144,7 @@ def test_undo_takes_back_both_moves(server, browse):
     browser = browse(server.address)
     new_game(browser, size="9", color="black")
     for number, index in enumerate((40, 20), 1):
-        browser.mouse(index, 9)
+        browser.point(index, 9)
         answered(browser, 2 * number)
     browser.wait(lambda: browser.stones() == 4)
     browser.click("undo")
@@ -161,9 +157,9 @@ def test_undo_takes_back_both_moves(server, browse):
 def test_illegal_moves_say_why(server, browse):
     browser = browse(server.address)
     new_game(browser, size="9", color="both")
-    browser.mouse(40, 9)
+    browser.point(40, 9)
     browser.wait(lambda: browser.stones() == 1)
-    browser.mouse(40, 9)
+    browser.point(40, 9)
     browser.wait(lambda: browser.text("wrong"))
     assert "E5" in browser.text("wrong") or "stone" in browser.text("wrong")
     browser.type(41, 9)
@@ -175,14 +171,14 @@ def test_scoring_takes_dead_stones_and_lets_them_live(server, browse):
     new_game(browser, size="9", color="both")
     walls = [(row * 9 + column) for row in range(9) for column in (3, 5)]
     for number, index in enumerate([*walls, 2 * 9 + 7, 5 * 9 + 1], 1):
-        browser.mouse(index, 9)
+        browser.point(index, 9)
         browser.wait(lambda number=number: browser.state()["number"] == number)
     for _ in range(2):
         browser.key("p")
     browser.wait(lambda: browser.state()["phase"] == "scoring", "the scoring")
     browser.wait(lambda: browser.state()["count"], "the count")
     before = browser.state()
-    browser.mouse(2 * 9 + 7, 9)
+    browser.point(2 * 9 + 7, 9)
     browser.wait(lambda: browser.state()["dead"] != before["dead"], "another life")
     assert (25 in before["dead"]) != (25 in browser.state()["dead"])
     marks = browser.run("return document.querySelectorAll('#board .owner').length;")
@@ -230,11 +226,11 @@ def test_variations_are_kept(server, browse):
     browser = browse(server.address)
     new_game(browser, size="9", color="both")
     for number, index in enumerate((40, 20, 60), 1):
-        browser.mouse(index, 9)
+        browser.point(index, 9)
         browser.wait(lambda number=number: browser.state()["number"] == number)
     browser.click("back")
     browser.wait(lambda: browser.state()["number"] == 2)
-    browser.mouse(24, 9)
+    browser.point(24, 9)
     browser.wait(lambda: browser.state()["number"] == 3 and browser.state()["board"][24] == "b")
     browser.click("back")
     browser.wait(lambda: browser.shows("branches"))
@@ -264,7 +260,7 @@ def test_names_of_a_record_are_text(server, browse):
 def test_a_reload_in_the_middle_of_a_move_loses_nothing(server, browse):
     browser = browse(server.address)
     new_game(browser, size="9", color="black", time="seconds", seconds="2")
-    browser.mouse(40, 9)
+    browser.point(40, 9)
     browser.wait(lambda: browser.state()["board"][40] == "b")
     browser.driver.refresh()
     answered(browser, 2)
@@ -280,12 +276,12 @@ def test_two_tabs_show_one_game(server, browse):
     browser.open(server.address.partition("?")[0])
     assert not browser.shows("start") or browser.state()["number"] == 0
     browser.driver.switch_to.window(first)
-    browser.mouse(40, 9)
+    browser.point(40, 9)
     browser.wait(lambda: browser.stones() == 1)
     second = next(one for one in browser.driver.window_handles if one != first)
     browser.driver.switch_to.window(second)
     browser.wait(lambda: browser.stones() == 1, "the move in the other tab")
-    browser.mouse(41, 9)
+    browser.point(41, 9)
     browser.driver.switch_to.window(first)
     browser.wait(lambda: browser.stones() == 2, "the move in the first tab")
     # An action on a state that has passed is refused, and the page is brought up to date.
@@ -301,7 +297,7 @@ def test_a_killed_server_goes_on_where_it_was(tmp_path, browse):
     try:
         browser = browse(server.address)
         new_game(browser, size="9", color="black")
-        browser.mouse(40, 9)
+        browser.point(40, 9)
         answered(browser, 2)
         before = browser.state()
         server.kill()
@@ -315,7 +311,7 @@ def test_a_killed_server_goes_on_where_it_was(tmp_path, browse):
         browser.driver.switch_to.window(first)
         browser.wait(lambda: not browser.shows("lost"), "the page goes on by itself")
         browser.wait(lambda: browser.state()["board"] == before["board"] and browser.stones() == 2)
-        browser.mouse(20, 9)
+        browser.point(20, 9)
         answered(browser, 4)
     finally:
         server.close()
