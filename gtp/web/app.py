@@ -95,6 +95,7 @@ class App:
             Route("/api/sgf", self._sgf),
             Route("/api/rollout", self._question, methods=["POST"]),
             Route("/api/layers", self._question, methods=["POST"]),
+            Route("/api/position", self._position, methods=["POST"]),
             Route("/api/{action:str}", self._action, methods=["POST"]),
             Route("/review/{name:str}", self._review),
         ]
@@ -262,6 +263,30 @@ class App:
             self._questions, self._answer_question, name, body, state
         )
         return Response(_answer(more, (await self._current())[1]), status, media_type="application/json")
+
+    async def _position(self, request: Request) -> Response:
+        """The analysis of any position, for the page of a review."""
+        body = await _body_of(request)
+        if isinstance(body, Response):
+            return body
+        try:
+            future = await self._call(self._submit_position, body)
+            found = await asyncio.wrap_future(future) if future is not None else None
+        except (ValueError, RuntimeError) as error:
+            return JSONResponse({"error": " ".join(str(error).split())}, 400)
+        self._post(self._follow)
+        return JSONResponse({"error": "the engine is being loaded"}, 503) if found is None else JSONResponse(found)
+
+    def _submit_position(self, body: dict[str, Any]) -> "Future[dict[str, Any]] | None":
+        from gtp.web.questions import analysed, game_of
+
+        is_ready = self._table is not None and self._table.opponent.is_ready
+        return analysed(self._engine, game_of(body)) if is_ready else None
+
+    def _follow(self) -> None:
+        """Continue the live search that another search has ended."""
+        if self._table is not None:
+            self._table.follow()
 
     def _current_position(self) -> Any:
         """A copy of the shown position, for another thread; None = there is no table."""

@@ -85,29 +85,37 @@ class LiveSearch:
         self._visits = report.visits
         seconds = time.perf_counter() - self._since_s
         self.values = values_of(report, self._to_move)
-        size, owners = self._size, report.ownership_black
-        best = report.moves[0] if report.moves else None
         event = {
             "node": self.node,
-            "visits": report.visits,
-            "winrateBlack": self.values[0],
-            "leadBlack": self.values[1],
-            "moves": [self._move(one, best) for one in report.moves[:MAX_MOVES]],
-            "owners": owner_letters(owners) if owners is not None and len(owners) == size * size else None,
+            **told(report, self._size, self._to_move),
             "visitsPerSecond": round((report.visits - self._before) / seconds) if seconds > FIRST_S else 0,
         }
         self._publish(encoded(event if thoughts is None else {**event, "thinking": thoughts}))
 
-    def _move(self, move: MoveReport, best: MoveReport | None) -> dict[str, Any]:
-        lost = None
-        if best is not None and best.score_stm is not None and move.score_stm is not None:
-            lost = round(max(0.0, best.score_stm - move.score_stm), 2)
-        return {
-            "i": index(move.point, self._size),
-            "visits": move.visits,
-            "prior": round(move.prior, 4),
-            "winrateBlack": winrate_black(move.value_stm, self._to_move),
-            "leadBlack": lead_black(move.score_stm, self._to_move),
-            "lost": lost,
-            "pv": [index(point, self._size) for point in move.pv[:MAX_LINE]],
-        }
+
+def told(report: Report, size: int, to_move: int) -> dict[str, Any]:
+    """A report as the page shows it."""
+    best, owners = report.moves[0] if report.moves else None, report.ownership_black
+    winrate, lead = values_of(report, to_move)
+    return {
+        "visits": report.visits,
+        "winrateBlack": winrate,
+        "leadBlack": lead,
+        "moves": [_move(one, best, size, to_move) for one in report.moves[:MAX_MOVES]],
+        "owners": owner_letters(owners) if owners is not None and len(owners) == size * size else None,
+    }
+
+
+def _move(move: MoveReport, best: MoveReport | None, size: int, to_move: int) -> dict[str, Any]:
+    lost = None
+    if best is not None and best.score_stm is not None and move.score_stm is not None:
+        lost = round(max(0.0, best.score_stm - move.score_stm), 2)
+    return {
+        "i": index(move.point, size),
+        "visits": move.visits,
+        "prior": round(move.prior, 4),
+        "winrateBlack": winrate_black(move.value_stm, to_move),
+        "leadBlack": lead_black(move.score_stm, to_move),
+        "lost": lost,
+        "pv": [index(point, size) for point in move.pv[:MAX_LINE]],
+    }

@@ -150,7 +150,7 @@ class Table:
     def set_tabs(self, has_tabs: bool) -> None:
         """Search only while a tab is open."""
         self._has_tabs = has_tabs
-        self._follow()
+        self.follow()
 
     # --- actions
 
@@ -297,7 +297,7 @@ class Table:
     def _switch(self, name: str, body: Mapping[str, Any]) -> None:
         """Switch a kind of help on or off."""
         self.opponent.switch(name, switch(body, "on"), words(body, "parts", PARTS))
-        self._follow()
+        self.follow()
         self._publish(is_position=False)
 
     def _toggle_dead(self, body: Mapping[str, Any]) -> None:
@@ -378,7 +378,7 @@ class Table:
             asked = Asked(self.game, clock, level, self.settings.seconds, purpose)
             self.opponent.ask(asked, self.node.id, self._on_move)
         self._run_clock()
-        self._follow()
+        self.follow()
         self._publish()
 
     def _on_move(self, chosen: Chosen | Exception) -> None:
@@ -398,7 +398,7 @@ class Table:
             self._add(color, chosen.point)
         self._after_change()
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         """Search the shown position for the tabs if they want it."""
         is_shown = self._has_tabs and self.phase != "scoring" and not self.placing
         self.opponent.follow(self.game if is_shown else None, self.node.id)

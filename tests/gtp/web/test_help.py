@@ -1,5 +1,6 @@
 """Help when asked: the live search, how the engine thinks, rollouts, layers, and the review in the background."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -100,7 +101,7 @@ def test_layers(thinker):
 
 
 def test_no_layers_without_a_network(tab):
-    assert tab.refused("layers") == "there is no network to look into"
+    assert tab.post("layers")["missing"] == "no network plays here"
 
 
 def test_a_review_in_the_background(thinker):
@@ -160,3 +161,36 @@ def test_the_board_is_there_before_the_engine(tmp_path):
         may_load.set()
         state = tab.wait(lambda state: state["number"] == 2)
         assert state["engine"]["state"] in ("ready", "thinking") and state["clock"]["black"]["running"]
+
+
+def test_a_position_is_analysed_for_the_page_of_a_review(thinker):
+    start = "0" * 40 + "1" + "0" * 40
+    body = {"size": 9, "rules": "japanese", "komi": 6.5, "start": start, "moves": [[2, 20], [1, -1], [2, 60]]}
+    status, _, data = thinker.request("POST", "/api/position", json.dumps(body).encode())
+    found = json.loads(data)
+    assert status == 200 and found["visits"] >= 50 and len(found["owners"]) == 81
+    assert {"i", "pv", "visits", "winrateBlack", "leadBlack", "prior"} <= set(found["moves"][0])
+    # The live search of the table goes on.
+    thinker.post("analysis", on=True)
+    stream = searches(thinker)
+    next(stream)
+    assert thinker.request("POST", "/api/position", json.dumps(body).encode())[0] == 200
+    assert next(event for event in stream if event["node"] == 0)
+
+
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        ({"moves": []}, "moves is [], expected 1 to 2000 pairs"),
+        ({"moves": [[3, 1]]}, "moves is [[3, 1]], expected"),
+        ({"moves": [[1, 40]]}, "E5 is occupied"),
+        ({"moves": [[1, 99]]}, "point is 99, expected -1 to 80"),
+        ({"start": "000"}, "start is '000', expected 81 digits"),
+        ({"size": 40}, "size is 40, expected 2 to 25"),
+        ({"rules": "mine"}, "no rules are called 'mine'"),
+    ],
+)
+def test_a_wrong_position_is_refused(thinker, body, said):
+    sound = {"size": 9, "rules": "chinese", "komi": 7.5, "start": "0" * 40 + "1" + "0" * 40, "moves": [[2, 1]]}
+    status, _, data = thinker.request("POST", "/api/position", json.dumps(sound | body).encode())
+    assert status == 400 and said in json.loads(data)["error"]
