@@ -108,7 +108,7 @@ export function newGoban(element, hears) {
 
   function shadow(i) {
     const x = CELL * ((i % size) + 1.5) + 0.4, y = CELL * (Math.floor(i / size) + 1) + 1;
-    return `<circle class="shadow" cx="${x}" cy="${y}" r="11.6" fill="#000" opacity=".26"/>`;
+    return `<circle class="shadow" cx="${x}" cy="${y}" r="11.5" fill="#000" opacity=".22"/>`;
   }
 
   function lines(i) {
@@ -166,7 +166,7 @@ export function newGoban(element, hears) {
       if (next.size !== size) resize(next.size);
       view = next;
       if (waiting >= 0 && (view.colors[waiting] || !view.plays)) { waiting = -1; hears.waits(-1); }
-      const { below, stones, marks } = makeMarks(board, view);
+      const { below, stones, marks } = makeMarks(board, { ...view, isSmall: cellPx() < TOUCH_PX });
       const dead = new Set(view.dead ?? []);
       const drawn = view.colors.map((color, i) => {
         if (!color) return "";

@@ -19,7 +19,7 @@ function scaleOf(leads) {
 /** The help's elements; `changes()` is called when the marks on the board do, `walks(number)` for a click on a graph. */
 export function newHelp($, vertex, changes, walks) {
   const shows = { hint: false, candidates: false, ownership: false, graph: false };
-  let found = null, line = null, rows = [];
+  let found = null, line = null, rows = [], isSmall = false;
 
   /** What a move loses against the best: its colour's number, and the text on its mark. */
   function lossOf(move, toMove) {
@@ -32,11 +32,12 @@ export function newHelp($, vertex, changes, walks) {
     return { kind: THRESHOLDS.filter((t) => lost / PERCENT_A_POINT >= t).length, text: `${lost.toFixed(0)}%`, unit: "of the win rate" };
   }
 
-  function candidateMark(board, move, toMove) {
-    const { kind, text } = lossOf(move, toMove), x = CELL * ((move.i % board.size) + 1.5), y = CELL * (Math.floor(move.i / board.size) + 1);
+  /** A candidate's mark: what it loses, or its number in the list where points are too small for that. */
+  function candidateMark(board, move, toMove, rank) {
+    const { kind, text } = lossOf(move, toMove), words = rank ? rank : text, x = CELL * ((move.i % board.size) + 1.5), y = CELL * (Math.floor(move.i / board.size) + 1);
     const isBest = move === found.moves[0];
     return board.circle(move.i, isBest ? 11 : 10, `class="candidate" fill="var(--k${kind})" stroke="var(--line)" stroke-width="${isBest ? 1.3 : 0.6}"`) +
-      `<text x="${x}" y="${y + 3.4}" font-size="9.5" font-weight="600" text-anchor="middle" fill="var(--paper)">${text}</text>`;
+      `<text x="${x}" y="${y + (rank ? 5 : 3.4)}" font-size="${rank ? 14 : 9.5}" font-weight="600" text-anchor="middle" fill="var(--paper)">${words}</text>`;
   }
 
   function lineStones(board, move, toMove) {
@@ -69,7 +70,7 @@ export function newHelp($, vertex, changes, walks) {
       if (!move) return;
       const { kind, text, unit } = lossOf(move, toMove), pv = move.pv.slice(0, LINE).map(vertex).join(" ");
       const lead = move.leadBlack === null ? "" : leadText(move.leadBlack);
-      const texts = ["", vertex(move.i), Number.parseFloat(text) ? `−${text}` : text, percent(move.winrateBlack), lead, move.visits.toLocaleString("en"), pv];
+      const texts = [isSmall ? n + 1 : "", vertex(move.i), Number.parseFloat(text) ? `−${text}` : text, percent(move.winrateBlack), lead, move.visits.toLocaleString("en"), pv];
       texts.forEach((words, k) => { button.children[k].textContent = words; });
       button.children[0].className = `dot k${kind}`;
       button.dataset.move = move.i;
@@ -153,6 +154,7 @@ export function newHelp($, vertex, changes, walks) {
     marks(board, view) {
       let below = "", stones = "", marks = "";
       if (!found) return { below, stones, marks };
+      isSmall = view.isSmall;
       const toMove = view.toMove, sized = { ...board, size: view.size };
       if (shows.ownership && found.owners) {
         const values = Array.from(found.owners, (letter) => (OWNER_LETTERS.indexOf(letter) / OWNER_STEPS) * 2 - 1);
@@ -161,7 +163,10 @@ export function newHelp($, vertex, changes, walks) {
       const shown = line === null ? null : found.moves.find((move) => move.i === line);
       if (shown && shows.candidates) stones = lineStones(board, shown, toMove);
       else if (shows.candidates) {
-        for (const move of found.moves.slice(0, SHOWN).reverse()) if (move.i >= 0) marks += candidateMark(sized, move, toMove);
+        const shownMoves = found.moves.slice(0, isSmall ? LISTED : SHOWN);
+        for (const [n, move] of Array.from(shownMoves.entries()).reverse()) {
+          if (move.i >= 0) marks += candidateMark(sized, move, toMove, isSmall ? n + 1 : 0);
+        }
       } else if (shows.hint && found.moves[0]?.i >= 0) {
         const i = found.moves[0].i;
         marks += board.circle(i, 9, 'class="hint" fill="var(--accent)" stroke="var(--line)" stroke-width="1.5"') +

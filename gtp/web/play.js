@@ -400,9 +400,10 @@ async function showLayer() {
   const reply = await act("layers", { layer: layers[Number($("layer").value)] ?? "" });
   if (!reply) return;
   layers = reply.layers;
-  $("layer").max = layers.length - 1;
+  $("layer").closest(".walk").hidden = !layers.length;
+  $("layer").max = Math.max(0, layers.length - 1);
   $("layer").value = layers.indexOf(reply.layer);
-  $("layer").setAttribute("aria-valuetext", reply.layer);
+  $("layer").setAttribute("aria-valuetext", reply.layer ?? "");
   $("layer-back").disabled = reply.layer === layers[0];
   $("layer-forward").disabled = reply.layer === layers.at(-1);
   thinking.showLayer(reply);

@@ -71,7 +71,7 @@ export function newRecord($, vertex, act, stateNow, listGames) {
       button.type = "button";
       button.textContent = game.date;
       button.addEventListener("click", () => { $("games").close(); act("load", { id: game.id, rev: undefined }); });
-      const cells = [button, game.players, `${game.size}×${game.size}`, game.moves, game.result || "–"].map((content) => {
+      const { players } = game, cells = [button, `${players.black} – ${players.white}`, `${game.size}×${game.size}`, game.moves, game.result || "–"].map((content) => {
         const cell = document.createElement("td");
         cell.append(content);
         return cell;

@@ -1,7 +1,7 @@
 /** The panel of a new game: its settings are remembered in the browser. */
 
 const MEMORY = "keima.start";
-const NAMES = { "20k": "20k, beginner", max: "max, as strong as it can", auto: "auto, follows your results" };
+const NAMES = { max: "max (full strength)", auto: "auto (follows you)" };
 
 export function remembered(name, otherwise) {
   try { return JSON.parse(localStorage.getItem(name)) ?? otherwise; } catch { return otherwise; }
