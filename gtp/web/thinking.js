@@ -12,7 +12,7 @@ const PANELS = [
   ["line", "Principal variation", "the most visited line"],
 ];
 const RATES = new Set(["values", "qValue", "qRollout"]);
-const INTERVAL_MS = 250, NUMBERS = 16, COLOURED = 40, SPANS = [0.02, 0.15], LINE = 20, SPOKEN = 3;
+const INTERVAL_MS = 250, STEP_MS = 16, NUMBERS = 16, COLOURED = 40, SPANS = [0.02, 0.15], LINE = 20, SPOKEN = 3;
 const LEAST_SHARE = 0.001, NUMBERED_SHARE = 0.005, PASS_SHARE = 0.01;
 /* SPANS: win rates that are not among the best COLOURED, or this far below the best one, are not coloured. */
 const NEGATIVE = [47, 127, 209], POSITIVE = [232, 89, 12], GAP = [128, 128, 128, 110], ZERO = 128, STEPS = 127, MAP_PX = 44;
@@ -248,23 +248,33 @@ export function newThinking(element, size) {
   grid.append(...panels.map(({ figure }) => figure));
   element.append(grid, tree.section, layer.figure);
   tree.section.hidden = true;
-  let latest = null, timer = 0, lastMs = -Infinity;
+  let latest = null, stones = "", timer = 0, lastMs = -Infinity;
 
-  function draw() {
-    const [thinking, board, toMove] = latest, color = (thinking.toMove ?? toMove) === "black" ? BLACK : 3 - BLACK;
-    lastMs = performance.now();
+  function drawPanel(n) {
+    const [thinking, , toMove] = latest, color = (thinking.toMove ?? toMove) === "black" ? BLACK : 3 - BLACK;
+    const [name] = PANELS[n], panel = panels[n], found = thinking[name];
+    panel.figure.hidden = !found;
+    if (!found) return;
+    panel.stones(stones);
+    if (name === "line") panel.line(found.moves, color);
+    else panel.numbers(found, thinking.best?.[name] ?? -1, RATES.has(name));
+  }
+  function drawTree() {
+    const lines = latest[0].tree;
+    tree.section.hidden = !lines;
+    if (lines) tree.show(lines);
+  }
+  const steps = [...PANELS.map((_, n) => () => drawPanel(n)), drawTree];
+
+  /** Draw one part after the other, so that the page answers in between. */
+  function drawInTurn(n) {
+    if (n === 0) lastMs = performance.now();
+    steps[n]();
+    timer = n + 1 < steps.length ? setTimeout(drawInTurn, STEP_MS, n + 1) : 0;
+  }
+  function stop() {
+    clearTimeout(timer);
     timer = 0;
-    const text = Array.from(board, (one, i) => (one === "." ? "" : pen.stone(i, one === "b" ? BLACK : 3 - BLACK))).join("");
-    PANELS.forEach(([name], n) => {
-      const panel = panels[n], found = thinking[name], best = thinking.best?.[name] ?? -1;
-      panel.figure.hidden = !found;
-      if (!found) return;
-      panel.stones(text);
-      if (name === "line") panel.line(found.moves, color);
-      else panel.numbers(found, best, RATES.has(name));
-    });
-    tree.section.hidden = !thinking.tree;
-    if (thinking.tree) tree.show(thinking.tree);
   }
 
   return {
@@ -272,16 +282,22 @@ export function newThinking(element, size) {
     show(thinking, board, toMove) {
       const isNew = latest?.[1] !== board;
       latest = [thinking, board, toMove];
-      if (isNew) { clearTimeout(timer); draw(); return; }
-      if (!timer) timer = setTimeout(draw, Math.max(0, lastMs + INTERVAL_MS - performance.now()));
+      if (isNew) {
+        stop();
+        const stoneAt = (one, i) => (one === "." ? "" : pen.stone(i, one === "b" ? BLACK : 3 - BLACK));
+        stones = Array.from(board, stoneAt).join("");
+        lastMs = performance.now();
+        for (const step of steps) step();
+      } else if (!timer) {
+        timer = setTimeout(drawInTurn, Math.max(0, lastMs + INTERVAL_MS - performance.now()), 0);
+      }
     },
     /** Show the layer of one reply. */
     showLayer(reply) { layer.show(reply); },
     layerFigure: layer.figure,
     /** Take the numbers off, for a board that the search has not begun with. */
     clear() {
-      clearTimeout(timer);
-      timer = 0;
+      stop();
       latest = null;
       for (const panel of panels) { panel.stones(""); panel.clear(); }
       tree.show([]);
