@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PASSWORD_VARIABLE = "KEIMA_PASSWORD"
+COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 
 
 @click.command(cls=GroupedCommand)
@@ -59,7 +60,9 @@ def play(
         say("loading the network")
         return load_player(settings, on_counts=lambda done, total: say(f"compiling kernels {done} of {total}, once"))
 
-    app = App(Served(user_folder("data"), chosen.setup, options, search, chosen.network, load))
+    words = {"size": chosen.setup.size, "rules": chosen.setup.rules, "komi": chosen.setup.komi, "level": options.level}
+    given = {name: value for name, value in words.items() if ctx.get_parameter_source(name) is COMMANDLINE}
+    app = App(Served(user_folder("data"), chosen.setup, options, search, chosen.network, load, given))
     socket = listen(host, port)
     port, token = socket.getsockname()[1], new_token()
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +58,8 @@ class Served:
     """network of ``setup.weights``; None = rollouts alone"""
     load: "Callable[[Callable[[str], None]], Player]"
     """loads the player, as for :class:`engine.live.engine.Engine`"""
+    given: dict[str, Any] = field(default_factory=dict)
+    """settings of a game that the command line names, which prevail over those that the page remembers"""
 
     @property
     def first(self) -> GameSettings:
@@ -77,7 +79,7 @@ class App:
         self._state_of: Callable[[Table], dict[str, Any]]
         self._problem = ""
         """why there is no table, in one line"""
-        self._early = json.dumps(early_state(served.first, "loading")).encode()
+        self._early = json.dumps(self._early_state("loading")).encode()
         """the state before there is a table"""
         self._thread = ThreadPoolExecutor(1, "table")
         self._questions = ThreadPoolExecutor(1, "questions")
@@ -117,6 +119,9 @@ class App:
         self._questions.shutdown(wait=False, cancel_futures=True)
         self._thread.shutdown(wait=self._table is not None, cancel_futures=self._table is None)
 
+    def _early_state(self, text: str) -> dict[str, Any]:
+        return early_state(self._served.first, self._served.folder / GAMES, self._served.given, text)
+
     # --- in the table's thread
 
     def _open(self) -> None:
@@ -126,7 +131,7 @@ class App:
         except Exception as error:
             self._problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
             engine = {"state": "failed", "text": self._problem}
-            self._early = json.dumps({**early_state(self._served.first, ""), "engine": engine}).encode()
+            self._early = json.dumps({**self._early_state(""), "engine": engine}).encode()
             self.hub.publish("state", self._early)
             raise
 
@@ -157,7 +162,8 @@ class App:
 
     def _encoded(self, table: "Table") -> bytes:
         """The state as JSON."""
-        return json.dumps(self._state_of(table), separators=(",", ":"), allow_nan=False).encode()
+        state = self._state_of(table) | {"given": self._served.given}
+        return json.dumps(state, separators=(",", ":"), allow_nan=False).encode()
 
     def _engine_changed(self, state: "EngineState") -> None:
         if self._table is None:

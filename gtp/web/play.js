@@ -235,7 +235,8 @@ function drawPhase() {
   $("game").hidden = isOpen;
   $("start-cancel").hidden = isFresh();
   $("players").hidden = isPreview();
-  say("said", state.said || (isPlay ? `${NAMES[state.toMove]} to move.` : ""));
+  const first = state.placing ? `Black places ${state.placing} more handicap ${state.placing === 1 ? "stone" : "stones"}.` : `${NAMES[state.toMove]} to move.`;
+  say("said", [state.said, isPlay && (state.placing || !state.said) && first].filter(Boolean).join(" "));
   if (state.warning) tellWrong(state.warning);
   $("count").hidden = isPlay || !atEnd;
   const words = [phase === "over" && resultText(result), count?.text, phase === "scoring" && "Click stones that are dead, or alive after all."];

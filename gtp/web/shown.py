@@ -8,6 +8,7 @@ from typing import Any
 from engine.go.board import META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import BLACK, WHITE, on_board_points
 from engine.go.points import color_word
+from engine.go.rules import RULE_SETS
 from engine.live.record import Node
 from gtp.web.live_search import index
 from gtp.web.table import Table
@@ -55,6 +56,7 @@ def state_of(table: Table) -> dict[str, Any]:
         "help": dict(table.opponent.help),
         "level": settings.level,
         "levels": table.levels,
+        "ruleSets": list(RULE_SETS),
         "sizes": table.sizes,
         "placing": table.placing,
         "said": table.said,

@@ -95,10 +95,11 @@ class Table:
         self._show(self.line[-1])
 
     def _show(self, node: Node) -> None:
-        """Show the position of a node; the current line is kept if it contains the node."""
+        """Show the position of a node; the current line is kept if it contains the node. A hint ends."""
         if node not in self.line:
             self.line = [*node.line(), *node.main_continuation()]
         self.node, self.game = node, self.record.game_at(node)
+        self.opponent.help["hint"] = False
 
     def _publish(self, is_position: bool = True) -> None:
         """Send a new revision of the state to all tabs.
