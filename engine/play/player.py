@@ -190,6 +190,8 @@ class Player(GameSession):
     def take_over(self, session: GameSession) -> None:
         """Continue another session's game and clock."""
         self._before_change()
+        if session.game.size != self.game.size or session.game.n_moves < self.game.n_moves:
+            self._unsettled_until = 0  # Another game, or one that was taken back.
         self.game, self.clock = session.game, session.clock
         self._fit_search()
 

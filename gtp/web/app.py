@@ -115,6 +115,7 @@ class App:
         """Leave the game on disk; returns when that is done, and the table's thread ends."""
         if self._table is not None:
             self._post(self._reviews.stop)
+            self._post(self._compiling.close)
             self._post(self._table.close)
         self._questions.shutdown(wait=False, cancel_futures=True)
         self._thread.shutdown(wait=self._table is not None, cancel_futures=self._table is None)
@@ -137,6 +138,7 @@ class App:
 
     def _lay(self) -> None:
         from engine.live.engine import Engine
+        from gtp.web.compiling import Compiling
         from gtp.web.games import Games
         from gtp.web.opponent import Opponent
         from gtp.web.ranks import Ranks
@@ -154,6 +156,7 @@ class App:
                                   setup.komi)  # fmt: skip
         self._reviews = Reviews(settings, partial(self._post, self._review_changed))
         self._table = Table(self._games, opponent, ranks, served.first, self._publish, self._post)
+        self._compiling = Compiling(partial(self._post, self._table.set_compiling))
         self._publish(self._table)
 
     def _publish(self, table: "Table") -> None:

@@ -56,6 +56,8 @@ class Opponent:
         self.help = dict.fromkeys(HELPS, False)
         self._parts: tuple[str, ...] = PARTS
         """panels that the page shows"""
+        self.is_compiling = False
+        """whether kernels are being compiled"""
         self._move: Future[Chosen] | None = None
         self._searched: tuple[int, Future[Any]] | None = None
         """node and future of the live search"""
@@ -76,7 +78,11 @@ class Opponent:
     def state(self) -> dict[str, str]:
         """The engine's state as the page shows it."""
         name, text = self._engine.state
-        return {"state": "thinking" if name == "ready" and self.is_thinking else name, "text": text}
+        if name != "ready":
+            return {"state": name, "text": text}
+        # In the background too, so it does not mean that the engine waits for it.
+        text = "compiling kernels, once for this machine" if self.is_compiling else ""
+        return {"state": "thinking" if self.is_thinking else name, "text": text}
 
     def begin_game(self) -> None:
         """Forget the moves and searches of the game before."""

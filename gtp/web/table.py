@@ -137,6 +137,12 @@ class Table:
             self._run_clock()
         self._publish(is_position=False)
 
+    def set_compiling(self, is_compiling: bool) -> None:
+        """Tell the tabs whether kernels are being compiled, for which a search may wait."""
+        self.opponent.is_compiling = is_compiling
+        if self.opponent.is_ready:
+            self._publish(is_position=False)
+
     def set_network(self, name: str | None, sizes: tuple[int, int] | None) -> None:
         """Show the network's name and board sizes; None = no network."""
         self.network = name

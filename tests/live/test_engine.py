@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+import engine.play.player as engine_player
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, point_at
 from engine.live.engine import Engine, copied
@@ -144,6 +145,29 @@ def test_an_analysis_continues_the_tree_of_the_position_before(engine):
     engine.analyse(game, Watcher(on_next, 0.01))
     seen.wait()
     assert visits[0][0] > visits[0][1]
+
+
+def test_a_game_s_end_does_not_wait_for_that_of_the_game_before(engine, monkeypatch):
+    """In a long game the end may not be worth an estimate for some moves; the next game has its own."""
+    estimated, estimate = [], engine_player.estimate_end
+    monkeypatch.setattr(
+        engine_player, "estimate_end", lambda *arguments: estimated.append(arguments) or estimate(*arguments)
+    )
+    long, short = Game(9), Game(5)
+    for at in range(81 - 9):
+        # Diagonals of three colours, of which one is empty: nothing is settled.
+        row, column = divmod(at, 9)
+        if (row + column) % 3:
+            long.play((row + column) % 3, point_at(row, column, 9))
+    for row in range(5):
+        for column, color in ((1, BLACK), (3, WHITE), (0, BLACK), (4, WHITE)):
+            if (row, column) not in ((0, 0), (2, 0), (0, 4), (2, 4)):
+                short.play(color, point_at(row, column, 5))
+    engine.genmove(long).result()
+    assert estimated
+    estimated.clear()
+    engine.genmove(short).result()
+    assert estimated
 
 
 def test_the_end_is_estimated(engine):

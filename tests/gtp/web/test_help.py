@@ -1,13 +1,17 @@
 """Help when asked: the live search, how the engine thinks, rollouts, layers, and the review in the background."""
 
 import json
+import threading
 from dataclasses import replace
 
 import pytest
+from numba.core import event
 
 from engine.insight.raw_outputs import OWNER_LETTERS
+from engine.play.player import Player
+from gtp.web.compiling import KIND
 from tests.gtp.web.served import Tab, serving
-from tests.playing import FEW
+from tests.playing import FEW, SEARCH
 
 
 @pytest.fixture(scope="module")
@@ -139,11 +143,6 @@ def test_an_engine_that_fails_says_so(tmp_path):
 
 def test_the_board_is_there_before_the_engine(tmp_path):
     """Moves are played while the engine loads; it answers once it is ready."""
-    import threading
-
-    from engine.play.player import Player
-    from tests.playing import SEARCH
-
     may_load = threading.Event()
 
     def load(say):
@@ -194,3 +193,27 @@ def test_a_wrong_position_is_refused(thinker, body, said):
     sound = {"size": 9, "rules": "chinese", "komi": 7.5, "start": "0" * 40 + "1" + "0" * 40, "moves": [[2, 1]]}
     status, _, data = thinker.request("POST", "/api/position", json.dumps(sound | body).encode())
     assert status == 400 and said in json.loads(data)["error"]
+
+
+def test_compilation_is_told(tmp_path):
+    """The first search with help compiles kernels, once for a machine; the page says so."""
+    may_compile = threading.Event()
+
+    def load(say):
+        player = Player(replace(SEARCH, uniform_rollouts=True), FEW, None, size=9, any_size=True)
+        threading.Thread(target=compile_later).start()
+        return player
+
+    def compile_later():
+        may_compile.wait()
+        with event.trigger_event(KIND, {}):
+            may_end.wait()
+
+    may_end = threading.Event()
+    with serving(tmp_path, load=load) as (_, port):
+        tab = Tab(port).enter()
+        tab.wait(lambda state: state["engine"] == {"state": "ready", "text": ""})
+        may_compile.set()
+        tab.wait(lambda state: state["engine"]["text"] == "compiling kernels, once for this machine")
+        may_end.set()
+        tab.wait(lambda state: state["engine"] == {"state": "ready", "text": ""})
