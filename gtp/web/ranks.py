@@ -48,6 +48,14 @@ class Ranks:
         """The rank at which a level plays, or ``max``."""
         return levels.nearest(self._adaptive.level if level == ADAPTIVE else level, size)
 
+    def fitting(self, level: str, size: int) -> str:
+        """The level of a board size that is nearest to a level of any board size."""
+        names = self.names(size)
+        if level in names:
+            return level
+        nearest = levels.nearest(level, size) if level != ADAPTIVE else FULL
+        return nearest if nearest in names else FULL
+
     def about(self, level: str, size: int) -> str:
         """A level with its scale, for people."""
         return levels.described(self.played(level, size), size)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.config import ADAPTIVE, FULL
+from engine.config import ADAPTIVE, FULL, RANKS
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, to_sgf
 from engine.go.points import color_letter, color_word, other
@@ -180,7 +180,9 @@ class Table:
 
     def _new(self, body: Mapping[str, Any]) -> None:
         size = whole(body, "size", self.settings.size, 2, 25)
-        settings = settings_from(body, self.settings, self._ranks.names(size))
+        level = word(body, "level", self.settings.level, (*RANKS, FULL, ADAPTIVE))
+        fitting = self._ranks.fitting(level, size)
+        settings = settings_from({**body, "level": fitting}, self.settings, self._ranks.names(size))
         if settings.color == "random":
             settings = replace(settings, color=random.choice(("black", "white")))
         game, placing = _new_game(settings), 0
@@ -195,6 +197,8 @@ class Table:
         self.placing = placing
         you = {"both": "both colours", "none": "no colour"}.get(settings.color, settings.color)
         self.said = f"Place stone 1 of {placing}" if placing else f"New game on {size}x{size}, you play {you}"
+        if fitting != level:
+            self.warning = f"there is no level {level} on this board: Keima plays {self._ranks.about(fitting, size)}"
         self._after_change()
 
     def _players(self, body: Mapping[str, Any]) -> None:
@@ -234,6 +238,7 @@ class Table:
         self.node = self.record.play(self.node, color, point, is_main)
         if self.node not in self.line:
             self.line = [*self.node.line(), *self.node.main_continuation()]
+        self.opponent.help["hint"] = False
         taken = self.game.captures(color) - before
         self.said = move_said(_number(self.node), color, point, self.game.size, taken)
         if self.phase == "play" and self.game.is_over and self.node is self.line[-1]:

@@ -4,8 +4,9 @@ import socket
 
 import pytest
 
+from engine.config import PlayOptions
 from gtp.web.connections import listen
-from tests.gtp.web.served import Tab
+from tests.gtp.web.served import Tab, ready, serving
 
 
 def against_engine(tab, **settings):
@@ -83,13 +84,26 @@ def test_undo_takes_both_moves_back_and_keeps_them(tab):
     assert len(tab.state["branches"]) == 2
 
 
-def test_undo_while_the_engine_thinks(tab):
-    against_engine(tab)
-    tab.post("play", point=40)
-    tab.post("undo")
-    assert tab.state["number"] == 0 and tab.state["toMove"] == "black"
-    tab.play("C3")
-    assert tab.state["board"].count("b") == 1
+def test_what_a_player_does_while_the_engine_thinks(tmp_path):
+    """Its search ends, and its move is not played."""
+    with serving(tmp_path, play=PlayOptions(seconds=3600.0, early_stop=False)) as (_, port):
+        tab = Tab(port).enter()
+        tab.wait(ready)
+        for action in ("undo", "resign", "new"):
+            against_engine(tab)
+            tab.post("play", point=40)
+            tab.wait(lambda state: state["engine"]["state"] == "thinking")
+            assert tab.refused("play", point=0) == "it is Keima's turn"
+            tab.post(action)
+            tab.wait(ready)
+            assert tab.state["board"].count("w") == 0 and tab.state["number"] == (1 if action == "resign" else 0)
+        # A move in another line: the engine thinks about it.
+        against_engine(tab)
+        tab.post("play", point=40)
+        tab.post("goto", node=0)
+        tab.post("play", point=41)
+        tab.wait(lambda state: state["engine"]["state"] == "thinking" and len(state["path"]) == 1)
+        tab.post("undo")
 
 
 def test_there_may_be_nothing_to_undo(tab):
@@ -192,7 +206,7 @@ def test_placed_handicap(tab):
         ({"rules": "mine"}, "no rules are called 'mine'"),
         ({"handicap": 1}, "handicap is 1, expected 0 or 2 to 9"),
         ({"color": "red"}, "color is 'red', expected one of"),
-        ({"level": "9p"}, "level is '9p', expected one of max"),
+        ({"level": "9p"}, "level is '9p', expected one of 20k"),
         ({"clock": 3}, "clock is 3, expected an object"),
         ({"clock": {"byoSeconds": 5, "incSeconds": 5}}, "clock has byoSeconds and incSeconds"),
     ],
@@ -205,6 +219,11 @@ def test_boards_that_the_network_does_not_play(tab):
     against_engine(tab, size=3)
     tab.play("B2")
     assert tab.state["number"] == 2
+
+
+def test_a_level_that_the_board_does_not_have_is_told(tab):
+    tab.post("new", size=9, color="both", level="10k")
+    assert tab.state["level"] == "max" and tab.state["warning"].startswith("there is no level 10k on this board")
 
 
 def test_unknown_actions(tab):

@@ -17,6 +17,12 @@ def test_the_default_network_has_levels_where_it_plays(ranks):
     assert ranks.names(3) == ["max"]
 
 
+def test_a_level_of_another_board_size_becomes_the_nearest(ranks, tmp_path, tiny_network):
+    assert ranks.fitting("10k", 9) == "10k" and ranks.fitting("auto", 9) == "auto"
+    assert ranks.fitting("10k", 3) == ranks.fitting("auto", 3) == "max"
+    assert Ranks(tiny_network, tmp_path).fitting("10k", 9) == "max"
+
+
 def test_other_networks_have_none(tmp_path, tiny_network):
     assert Ranks(tiny_network, tmp_path).names(9) == ["max"] == Ranks(None, tmp_path).names(9)
 
