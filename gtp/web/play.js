@@ -41,7 +41,7 @@ const talk = newTalk({
 
 async function act(action, body) {
   acting++;
-  try { return await talk.act(action, body); } finally { acting--; follow(); }
+  try { return await talk.act(action, body); } finally { acting--; follow(); draw(); }
 }
 
 function tellWrong(text) {

@@ -111,7 +111,7 @@ class Browser:
         """Wait until a condition holds."""
         end = time.monotonic() + WAIT_S
         while not condition():
-            assert time.monotonic() < end, what or "this took too long"
+            assert time.monotonic() < end, f"{what or 'this took too long'}: {self.state()}, {self.text('wrong')}"
             time.sleep(0.02)
 
     def text(self, name: str) -> str:

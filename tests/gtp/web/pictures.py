@@ -27,7 +27,7 @@ DESKTOP, TALL, PHONE = (
     {"width": 390, "height": 800, "is_phone": True},
 )
 LAYER = 6
-COLORS = 128
+COLORS = 256
 """Colours of a picture: a smaller file"""
 
 
@@ -70,7 +70,7 @@ def take(browser: Browser, name: str, element: str = "") -> None:
         clip = {"clip": box, "captureBeyondViewport": True}
     picture = browser.send("Page.captureScreenshot", format="png", optimizeForSpeed=False, **clip)
     image = Image.open(io.BytesIO(base64.b64decode(picture["data"]))).convert("RGB")
-    image.quantize(COLORS, dither=Image.Dither.NONE).save(DOCS / name, optimize=True)
+    image.quantize(COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(DOCS / name, optimize=True)
 
 
 def begun_game(browser: Browser) -> None:
@@ -80,8 +80,6 @@ def begun_game(browser: Browser) -> None:
         number = browser.state()["number"]
         browser.point(hinted(browser, lambda: browser.click("hint"), SIZE), SIZE)
         answered(browser, number + 2)
-    if browser.state()["help"]["hint"]:
-        browser.click("hint")
     browser.click("candidates")
     browser.click("graph")
     time.sleep(THINK_S / 3)

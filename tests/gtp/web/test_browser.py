@@ -57,7 +57,7 @@ def answered(browser, number):
             state["number"] >= number and state["players"][state["toMove"]]["engine"] is False
         )
 
-    browser.wait(is_there, f"an answer to move {number - 1}")
+    browser.wait(is_there, f"no answer to move {number - 1}")
 
 
 def by_mouse(browser, index, size):
@@ -82,9 +82,11 @@ def by_touch(browser, index, size):
 
 
 def hinted(browser, asks, size):
-    """The move of the hint."""
-    if not browser.state()["help"]["hint"]:
-        asks()
+    """The move of the hint, which ends with the position."""
+    browser.wait(
+        lambda: browser.run("return document.getElementById('hint').ariaPressed;") == "false", "the hint's end"
+    )
+    asks()
     browser.wait(lambda: browser.text("search").startswith("Hint: "), "a hint")
     word = browser.text("search").removeprefix("Hint: ").split()[0]
     return -1 if word == "pass" else index_of(word, size)
