@@ -259,6 +259,40 @@ def test_names_of_a_record_are_text(server, browse):
     assert browser.driver.title.endswith("Keima") and browser.errors() == []
 
 
+def test_records_are_dropped_and_pasted(server, browse):
+    browser = browse(server.address)
+    give = """const data = new DataTransfer(), [name, text] = arguments, isDrop = name === 'drop';
+    if (isDrop) data.items.add(new File([new TextEncoder().encode(text)], 'a.sgf')); else data.setData('text', text);
+    const kind = isDrop ? DragEvent : ClipboardEvent, field = isDrop ? 'dataTransfer' : 'clipboardData';
+    document.body.dispatchEvent(new kind(name, {[field]: data, bubbles: true, cancelable: true}));"""
+    for name, player in (("drop", "Ōta"), ("paste", "Shūsaku")):
+        browser.run(give, name, f"(;SZ[9]PB[{player}]PW[x];B[ee];W[cc])")
+        browser.wait(lambda player=player: browser.state()["players"]["black"]["name"] == player, name)
+    browser.wait(lambda: browser.stones() == 2)
+    assert browser.errors() == []
+
+
+def test_the_panel_remembers_what_was_played(tmp_path, browse):
+    server = Server(tmp_path / "games", "--visits", "1")
+    try:
+        browser = browse(server.address)
+        for name, value in {"size": "9", "color": "both", "rules": "japanese"}.items():
+            browser.set(name, value)
+        # The first click is the first move.
+        browser.point(40, 9)
+        browser.wait(lambda: browser.state()["number"] == 1 and browser.stones() == 1)
+        state = browser.state()
+        assert (state["size"], state["rules"], state["komi"]) == (9, "japanese", 6.0)
+        browser.driver.refresh()
+        browser.wait(lambda: browser.stones() == 1)
+        browser.click("new")
+        fields = browser.run("return Object.fromEntries(new FormData(document.forms.start));")
+        assert (fields["size"], fields["color"], fields["rules"]) == ("9", "both", "japanese")
+        assert browser.errors() == []
+    finally:
+        server.close()
+
+
 def test_a_reload_in_the_middle_of_a_move_loses_nothing(server, browse):
     browser = browse(server.address)
     new_game(browser, size="9", color="black", time="seconds", seconds="2")
