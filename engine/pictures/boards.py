@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from engine.go.geometry import BLACK, COLUMNS, EMPTY, other
+from engine.go.geometry import BLACK, COLUMNS, EMPTY, WHITE, other
 from engine.go.handicap import star_points
 from engine.go.points import color_letter
 from engine.pictures.drawing import svg
@@ -104,3 +104,23 @@ def diagram(
         lines = f"M{x - 5:g} {y - 5:g}L{x + 5:g} {y + 5:g}M{x + 5:g} {y - 5:g}L{x - 5:g} {y + 5:g}"
         drawn.append(f'<path d="{lines}" stroke="var(--k5)" stroke-width="2.4" fill="none"/>')
     return board(size, "".join(drawn), title)
+
+
+def thumbnail(colors: Sequence[int], title: str) -> Markup:
+    """A small picture of a position, without coordinates, in few characters.
+
+    Args:
+        colors: colour of each point.
+        title: text for screen readers.
+    """
+    size = math.isqrt(len(colors))
+    lines = "".join(f"M.5 {n + 0.5}H{size - 0.5}M{n + 0.5} .5V{size - 0.5}" for n in range(size))
+    drawn = [f'<rect width="{size}" height="{size}" fill="var(--board)"/>']
+    drawn.append(f'<path d="{lines}" stroke="var(--line)" stroke-width=".05" fill="none"/>')
+    for color in (BLACK, WHITE):
+        # A line without length and with round ends is a circle.
+        places = (divmod(at, size) for at, there in enumerate(colors) if there == color)
+        stones = "".join(f"M{column + 0.5} {row + 0.5}h0" for row, column in places)
+        ink = f"var(--stone-{color_letter(color).lower()})"
+        drawn.append(f'<path d="{stones}" stroke="{ink}" stroke-width=".94" stroke-linecap="round"/>' if stones else "")
+    return svg(size, size, "".join(drawn), title)

@@ -13,7 +13,7 @@ Points = Sequence[tuple[float, float]]
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 28, 56
 """Margins around the axes of line and interval charts, in units of the drawing"""
-GAME_WIDTH, GAME_HEIGHT = 640, 150
+GAME_WIDTH, GAME_HEIGHT, GAME_WIDTH_OF_PHONES = 640, 150, 350
 GAME_LEFT, GAME_RIGHT, GAME_TOP, GAME_BOTTOM = 48, 6, 8, 18
 LETTER = 6
 """Approximate width of a letter, in units of the drawing"""
@@ -70,12 +70,13 @@ class Frame(NamedTuple):
 
 def line_chart(
     title: str, series: Mapping[str, Points], x_label: str,
-    y_range: tuple[float | None, float | None] = (None, None),
+    y_range: tuple[float | None, float | None] = (None, None), x_marks: Sequence[tuple[float, str]] = (),
 ) -> Markup:  # fmt: skip
     """A chart of named curves with a legend; empty if there are no points. Points that are not finite are left out.
 
     Args:
         y_range: ends of the y axis; None = from the values.
+        x_marks: values of x with their labels; empty = round numbers.
     """
     shown = {name: found for name, points in series.items() if (found := _thinned(points))}
     if not shown:
@@ -83,16 +84,17 @@ def line_chart(
     xs, ys = zip(*(point for points in shown.values() for point in points), strict=True)
     low, high = (end if given is None else given for given, end in zip(y_range, _padded(ys), strict=True))
     frame = Frame(LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM, _padded(xs), (low, high))
-    parts = [_headings(title, x_label), frame.columns(_ticks(*frame.xs), True), frame.rows(_ticks(*frame.ys))]
-    columns = max(1, (WIDTH - LEFT) // (LETTER * max(12, *map(len, shown)) + 14))
+    columns = frame.columns(x_marks or _ticks(*frame.xs), True)
+    parts = [_headings(title, x_label), columns, frame.rows(_ticks(*frame.ys))]
+    legends = max(1, (WIDTH - LEFT) // (LETTER * max(12, *map(len, shown)) + 14))
     for i, (name, points) in enumerate(shown.items()):
         color = f"var(--s{i % CURVE_COLORS})"
         parts.append(f'<path d="{frame.curve(points)}" fill="none" stroke="{color}" stroke-width="1.6"/>')
         for x, y in points if len(points) <= MOST_DOTS else ():
             parts.append(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="2" fill="{color}"/>')
-        left = LEFT + (WIDTH - LEFT) * (i % columns) / columns
-        parts.append(_text(f"{left:.0f}", HEIGHT - 10 + 12 * (i // columns), name, "start", color))
-    return svg(WIDTH, HEIGHT + 12 * ((len(shown) - 1) // columns), "".join(parts))
+        left = LEFT + (WIDTH - LEFT) * (i % legends) / legends
+        parts.append(_text(f"{left:.0f}", HEIGHT - 10 + 12 * (i // legends), name, "start", color))
+    return svg(WIDTH, HEIGHT + 12 * ((len(shown) - 1) // legends), "".join(parts))
 
 
 def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], x_label: str) -> Markup:
@@ -133,6 +135,7 @@ def side_by_side(charts: Iterable[str]) -> Markup:
 def game_chart(
     title: str, last: int, y_range: tuple[float, float], marks: Sequence[tuple[float, str]],
     values: Points = (), bars: Sequence[tuple[int, float, int]] = (), attributes: str = "",
+    dots: Sequence[tuple[int, float, int]] = (), width: int = GAME_WIDTH,
 ) -> Markup:  # fmt: skip
     """A chart of values over the moves of a game: a filled curve or bars, and a hidden cursor that a script moves.
 
@@ -143,26 +146,31 @@ def game_chart(
         values: points of the curve: number of moves, value.
         bars: for each bar the number of its move, the value, and the kind, which selects a colour: ``--k0`` and so on.
         attributes: further attributes of the ``svg`` element.
+        dots: moves to mark on the curve, as ``bars``.
+        width: width of the drawing, in its units.
     """
-    right, low = GAME_WIDTH - GAME_RIGHT, GAME_HEIGHT - GAME_BOTTOM
+    right, low = width - GAME_RIGHT, GAME_HEIGHT - GAME_BOTTOM
     frame = Frame(GAME_LEFT, right, GAME_TOP, low, (0, max(1, last)), y_range)
-    step = 50 if last > 120 else 20 if last > 40 else 10
+    step = (50 if last > 120 else 20 if last > 40 else 10) * (1 if width >= GAME_WIDTH else 2)
     parts = [frame.rows(marks), frame.columns([(n, str(n)) for n in range(0, last + 1, step)], False)]
     base = frame.y(marks[len(marks) // 2][0])
     if values:
         curve, ends = frame.curve(values), [frame.x(values[k][0]) for k in (0, -1)]
         parts.append(f'<path d="{curve}L{ends[1]:.1f} {base:.1f}L{ends[0]:.1f} {base:.1f}Z" fill="var(--shade)"/>')
         parts.append(f'<path d="{curve}" fill="none" stroke="var(--accent)" stroke-width="1.6"/>')
-    width = max(1.0, min(7.0, 0.8 * (GAME_WIDTH - GAME_LEFT) / (last + 1)))
+    thick = max(1.0, min(7.0, 0.8 * (width - GAME_LEFT) / (last + 1)))
     for at, value, kind in bars:
         y = frame.y(value)
         parts.append(
-            f'<rect data-move="{at}" x="{frame.x(at) - width / 2:.1f}" y="{min(y, base):.1f}" width="{width:.1f}"'
+            f'<rect data-move="{at}" x="{frame.x(at) - thick / 2:.1f}" y="{min(y, base):.1f}" width="{thick:.1f}"'
             f' height="{max(0.5, abs(base - y)):.1f}" fill="var(--k{kind})"/>'
         )
+    for at, value, kind in dots:
+        place = f'cx="{frame.x(at):.1f}" cy="{frame.y(value):.1f}"'
+        parts.append(f'<circle data-move="{at}" {place} r="4" fill="var(--k{kind})"/>')
     parts.append(f'<path class="cursor" d="M0 {GAME_TOP}V{low}" stroke="var(--ink)" visibility="hidden"/>')
     axes = f'data-left="{GAME_LEFT}" data-right="{right}"'
-    return svg(GAME_WIDTH, GAME_HEIGHT, "".join(parts), title, f"{axes} {attributes}")
+    return svg(width, GAME_HEIGHT, "".join(parts), title, f"{axes} {attributes}")
 
 
 def _headings(title: str, x_label: str) -> str:

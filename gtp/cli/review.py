@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 
 from engine.config import SearchOptions, SetupOptions
 from engine.go.rules import rules_from
-from engine.insight.review.games import Source, game_to_review, sources
+from engine.insight.review.games import Source, free_page, game_to_review, sources
+from engine.insight.review.index import INDEX, IndexEntry, write_index
 from engine.insight.review.losses import KINDS, THRESHOLDS
 from engine.insight.review.review import AnalysisSettings, review_of
 from engine.insight.review.running import AnalysedGame, GameAnalyser, subject_of
-from engine.insight.review.writing import INDEX, IndexEntry, ReviewOutputs, write_index, write_review
+from engine.insight.review.writing import ReviewOutputs, write_review
 from engine.pictures.drawing import check_png
 from engine.system.executor import StopOnSignal
 from engine.system.files import alone_in
@@ -29,7 +30,11 @@ from weights import files_of, identity
 
 KEPT = ".analysis"
 """Name of the folder of analyses, within the folder of reviews"""
+FOLDER = "reviews"
+"""Name of the folder of reviews beside the first game, without --out"""
 VISITS = 100
+HIDDEN = {"device", *(item.name for item in fields(SearchOptions))}
+"""Options that ``--help`` does not list, since they are those of ``keima gtp``"""
 
 
 def thresholds_of(text: str) -> tuple[float, ...]:
@@ -51,7 +56,9 @@ def thresholds_of(text: str) -> tuple[float, ...]:
 
 @click.command("review", cls=GroupedCommand)
 @click.argument("games", nargs=-1, required=True, type=PATHS)
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder for the reviews")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path),
+              show_default=f"{FOLDER}, beside the first game",
+              help="folder for the reviews; other files in it stay")  # fmt: skip
 @click.option("--visits", type=Whole(2), show_default=f"{VISITS}, or no limit with --seconds", help="visits a position")
 @click.option("--seconds", default=0.0, type=Number(0, 86400), metavar="SECONDS", help="time a position; 0 = no limit")
 @click.option("--thresholds", callback=parsed(thresholds_of), metavar="A,B,C,D,E",
@@ -64,11 +71,11 @@ def thresholds_of(text: str) -> tuple[float, ...]:
 @click.option("--svg", is_flag=True, help="write graphs and diagrams as NAME-PART.svg too")
 @click.option("--png", is_flag=True, help="write graphs and diagrams as NAME-PART.png too; needs matplotlib")
 @settings_option(SearchOptions, SetupOptions)
-@options_of(SetupOptions, "weights", "device", "rules", "komi")
-@options_of(SearchOptions)
+@options_of(SetupOptions, "weights", "device", "rules", "komi", hidden=HIDDEN)
+@options_of(SearchOptions, hidden=HIDDEN)
 @click.pass_context
 def review(
-    ctx: click.Context, /, games: tuple[Path, ...], out: Path, visits: int | None, seconds: float,
+    ctx: click.Context, /, games: tuple[Path, ...], out: Path | None, visits: int | None, seconds: float,
     thresholds: tuple[float, ...] | None, lines: int, katrain: bool, as_json: bool, svg: bool, png: bool,
     config: Path | None, **values: Any,
 ) -> None:  # fmt: skip
@@ -76,13 +83,14 @@ def review(
 
     Every position is analysed. GAMES are SGF files, archives, or folders of these. Each game gets a page for the
     browser and an SGF file with graphs, marks, comments and variations; several games get an index. The same command
-    resumes a stopped review.
+    resumes a stopped review. Options of the search and the device are accepted as by keima gtp (docs/options.md).
 
     \b
-        keima review my-game.sgf --out reviews
+        keima review my-game.sgf
         keima review games/ --out reviews --visits 400 --json
     """
     console = Console(stderr=True, highlight=False)
+    out = out or beside(games[0])
     if png:
         check_png()
     means_visits = VISITS if visits is None and not seconds else visits or 0
@@ -105,6 +113,10 @@ def review(
     if not found:
         raise click.ClickException("no game to review, expected SGF files, archives or folders of these")
     run = Run(out, found, means, wanted, thresholds, player)
+    try:
+        (out / KEPT).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{out}: {error.strerror or error}; expected a folder to write into, see --out") from error
     with alone_in(out / KEPT):
         loaded = load_analysing(player.search, player.network, player.setup.device)
         running = GameAnalyser(loaded.analyses, player.search, means, loaded.at_once)
@@ -119,6 +131,11 @@ def review(
         ctx.exit(INTERRUPTED)
     if refused:
         ctx.exit(1)
+
+
+def beside(game: Path) -> Path:
+    """The folder of reviews for games at a path: beside a file, in a folder."""
+    return (game if game.is_dir() else game.parent) / FOLDER
 
 
 @dataclass
@@ -161,13 +178,18 @@ class Run:
 
             is_finished = running.run(self._works(), count, finish)
         if len(self.found) > 1:
-            write_index(self.out, self.entries)
+            write_index(self.index, self.entries)
         return is_finished
 
     @property
     def pages(self) -> list[Path]:
         """Paths of the pages to open: the index, or with a single game its page."""
-        return [self.out / INDEX] if len(self.found) > 1 else [self.out / entry.page for entry in self.entries]
+        return [self.index] if len(self.found) > 1 else [self.out / entry.page for entry in self.entries]
+
+    @property
+    def index(self) -> Path:
+        """Path of the index."""
+        return free_page(self.out, INDEX)
 
     def _works(self) -> Iterator[AnalysedGame]:
         """Yield the games to analyse, each replayed when it is asked for; counts positions analysed before as done."""

@@ -66,6 +66,55 @@ def test_the_same_command_again_searches_nothing_and_writes_the_same(command, tm
     assert (tmp_path / "out/game.sgf").read_bytes() == before["game.sgf"]
 
 
+def test_reviews_lie_beside_the_first_game_unless_a_folder_is_named(command, tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/other.sgf").write_bytes(GAME)
+    for words, page in ((["deep/other.sgf"], "deep/reviews/other.html"), (["deep"], "deep/reviews/other.html"),
+                        (["game.sgf", "deep"], "reviews/index.html")):  # fmt: skip
+        status, said, _ = command(*words)
+        assert (status, said.strip().splitlines()[-1].replace("\\", "/")) == (0, page)
+        assert (tmp_path / page).exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_is_named(command, tmp_path):
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked/game.sgf").write_bytes(GAME)
+    (tmp_path / "locked").chmod(0o500)
+    status, said, _ = command("locked/game.sgf")
+    assert status == 1 and "expected a folder to write into, see --out" in said
+
+
+def test_no_file_that_is_not_a_reviews_is_written_over(command, tmp_path):
+    """Pages, JSON and pictures of the user's own in the folder of reviews, not only games."""
+    (tmp_path / "other.sgf").write_bytes(GAME.replace(b"cc", b"ca"))
+    (tmp_path / "out").mkdir()
+    own = {
+        "game.html": b"<title>My film: review</title>",
+        "other-winrate.svg": b"<svg/>",
+        "index.html": b"<title>Hello</title>",
+    }
+    for name, data in own.items():
+        (tmp_path / "out" / name).write_bytes(data)
+    for _ in range(2):
+        status, said, _ = command("game.sgf", "other.sgf", "--out", "out", "--svg", "--json")
+        assert status == 0 and "index-review.html" in said
+        assert {name: (tmp_path / "out" / name).read_bytes() for name in own} == own
+        pages = sorted(path.name for path in (tmp_path / "out").glob("*.html"))
+        assert pages == ["game-review.html", "game.html", "index-review.html", "index.html", "other-review.html"]
+    (tmp_path / "out/game.json").write_bytes(b"{}")
+    (tmp_path / "out/game.html").unlink()
+    command("game.sgf", "--out", "out", "--json")
+    assert (tmp_path / "out/game.json").read_bytes() == b"{}"
+
+
+def test_help_lists_the_options_of_a_review_and_the_others_are_accepted(command):
+    context = review.make_context("review", [], resilient_parsing=True)
+    listed = [option for option in review.get_params(context) if option.get_help_record(context)]
+    assert len(listed) <= 15
+    assert command("game.sgf", "--c-puct", "2.5")[0] == 0 and command.options.c_puct == 2.5
+
+
 def test_a_shipped_player_brings_its_options(command):
     command("game.sgf", "--out", "out", "--weights", "alphago-9")
     assert command.options.rollout_weight == 0.5
@@ -116,7 +165,6 @@ def test_rules_that_are_not_known_are_named_with_their_file(command, tmp_path):
     ("words", "reason"),
     [
         (("none.sgf", "--out", "out"), "none.sgf"),
-        (("game.sgf",), "--out"),
         (("game.sgf", "--out", "game.sgf"), "game.sgf"),
         (("game.sgf", "--out", "out", "--thresholds", "1,2,3"), "expected 5 rising losses in points"),
         (("game.sgf", "--out", "out", "--rules", "mine"), "no rules are called 'mine'"),

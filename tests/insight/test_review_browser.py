@@ -21,7 +21,8 @@ console.error = (...words) => seen.errors.push(words.join(" "));
 </script>"""
 ACT = """<script>
 (() => {
-  const $ = (id) => document.getElementById(id), status = () => $("status").textContent;
+  const $ = (id) => document.getElementById(id);
+  const status = () => $("status").textContent.replace(/\\s+/g, " ").trim();
   const key = (name, on = document.body) => on.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true}));
   const pointer = (on, kind, x, y, buttons = 0) => on.dispatchEvent(
     new PointerEvent(kind, {clientX: x, clientY: y, bubbles: true, buttons}));
@@ -43,7 +44,8 @@ ACT = """<script>
   seen.swiped = status();
   tap(6, 2); seen.tapped = document.querySelector("#lines button").getAttribute("aria-pressed");
   key("Escape"); tap(4, 4); seen.stone = status();
-  const graph = $("g-winrate"), g = graph.getBoundingClientRect();
+  const graph = Array.from(document.querySelectorAll("svg[data-left]")).find((one) => one.clientWidth);
+  const g = graph.getBoundingClientRect();
   pointer(graph, "pointerdown", g.right - 2, g.top + 20, 1); seen.graph = status();
   location.hash = "#b9";
   const input = document.querySelectorAll("#thresholds input")[4];
@@ -89,7 +91,7 @@ def test_the_page_does_what_it_says_in_a_browser(tmp_path):
     assert seen["right"][0].startswith("Move 2: White C5. Excellent,") and seen["right"][1] == 2
     assert seen["left"].startswith("Move 1: Black E5.")
     assert seen["end"][0].startswith("Move 10: White F3.") and seen["end"][1] == 10
-    assert seen["blamed"].startswith("Move 7: Black B6. Inaccuracy, lost 3.0 points. First choice: G7.")
+    assert seen["blamed"].startswith("Move 7: Black B6. Inaccuracy, lost 3.0 points. After G7 even, after B6 W+3.0.")
     assert seen["line"][0].endswith("Line: G7 G6 F7.") and seen["line"][1] == 10
     assert seen["owners"] == "true"
     assert seen["swiped"].startswith("Move 8: White D4.")

@@ -19,16 +19,18 @@ from engine.insight.review.losses import (
     USUAL_WEIGHT,
     drift_of,
     kind_of,
+    lessons_of,
     most_costly,
     move_losses,
     noise_scale,
+    openness_of,
     performance_of,
     phase_of,
     summary_of,
     unit_of,
 )
 from engine.insight.review.review import review_of
-from engine.insight.review.turns import MOST_CANDIDATES, from_line, to_line
+from engine.insight.review.turns import MOST_CANDIDATES, Decision, decision_of, from_line, to_line
 from tests.insight.reviews import MEANS, SIZE, candidate, game, point, turn
 
 NOISE_AT_50 = 10.0 * math.sqrt(1 / 50 + 1 / 100)
@@ -251,3 +253,40 @@ def test_the_kind_follows_from_the_numbers_that_are_told():
     figures = turn(0, 0.0, candidate("C3", 0.199, visits=10**6)), turn(1, 0.0, candidate("D4", 0.0), visits=10**6)
     move = one_move(*figures)
     assert (move.loss, KINDS[move.kind]) == (0.2, "great")
+
+
+@pytest.mark.parametrize(
+    ("best", "played", "openness"),
+    [(0.5, 0.4, 1.0), (0.7, 0.3, 1.0), (0.9, 0.95, 0.36), (0.95, 0.9, 0.36), (0.1, 0.02, 0.36), (0.99, 0.999, 0.0396)],
+)
+def test_points_count_less_the_more_a_game_is_decided(best, played, openness):
+    assert openness_of(best, played) == pytest.approx(openness)
+    assert openness_of(1 - best, 1 - played) == pytest.approx(openness), "for both sides alike"
+
+
+def test_four_points_in_a_won_game_are_no_lesson():
+    """The largest loss at 99% comes after a smaller one in an open game; without the weight it came first."""
+    won = turn(1, -30.0, candidate("G7", -30.0)), turn(2, -24.0, candidate("D4", -24.0))
+    turns = [turn(0, 0.0, candidate("C3", 0.0)), won[0], won[1], turn(3, 0.0)]
+    turns[1] = replace(turns[1], winrate_black=0.01, moves=[turns[1].moves[0]._replace(winrate_black=0.01)])
+    turns[2] = replace(turns[2], winrate_black=0.015)
+    open_game = [turn(0, 0.0, candidate("C3", 0.0)), turn(1, -4.0, candidate("G7", -4.0))]
+    decided = move_losses(turns[1:3], [(WHITE, point("H8"))], SIZE)[0]
+    lesson = move_losses(open_game, game("E5"), SIZE)[0]
+    assert decided.counted == 6.0 > lesson.counted == 4.0
+    assert decided.consequence == pytest.approx(6 * 0.059, abs=0.01) and lesson.consequence == pytest.approx(
+        4, abs=0.01
+    )
+    assert lessons_of([decided, lesson]) == [lesson, decided] and most_costly([decided, lesson])[0] == decided
+    rates = [turn(0, (0.99,), candidate("C3", (0.99,))), turn(1, (0.9,), candidate("D4", (0.9,)))]
+    assert move_losses(rates, game("E5"), SIZE)[0].openness == 1.0, "a loss of win rate is weighted by itself"
+
+
+def test_a_game_is_decided_where_the_win_rate_stays():
+    def of(*rates):
+        return decision_of([turn(n, (rate,)) for n, rate in enumerate(rates)])
+
+    assert of(0.5, 0.6, 0.4, 0.6, 0.95, 0.8, 0.95, 0.97) == Decision(BLACK, 3, 6)
+    assert of(0.5, 0.4, 0.2) == Decision(WHITE, 1, None)
+    assert of(0.95, 0.99) == Decision(BLACK, 0, 0)
+    assert of(0.9, 0.5) is None

@@ -11,17 +11,17 @@ import pytest
 
 from engine.go.geometry import BLACK, WHITE
 from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
+from engine.insight.review.index import INDEX, accuracy_chart, entry_of, main_player, write_index
 from engine.insight.review.losses import UNBLAMED
 from engine.insight.review.review import lead_text
+from engine.insight.review.turns import Decision
 from engine.insight.review.writing import (
-    INDEX,
     ReviewOutputs,
     drawings,
-    entry_of,
     page_data,
     page_of,
     report_of,
-    write_index,
+    served,
     write_review,
 )
 from engine.pictures.drawing import stand_alone
@@ -83,11 +83,21 @@ def test_the_page_is_well_formed_and_asks_for_nothing(page):
     assert "default-src 'none'" in page
     urls = set(re.findall(r"https?://[^\"'\s)]*", page))
     assert urls <= {"http://www.w3.org/2000/svg"}, "the name of SVG is no address"
-    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|WebSocket", page)
+    assert not re.search(r"@import|url\(|XMLHttpRequest|WebSocket", page)
+
+
+def test_only_a_page_that_a_server_marks_may_ask_it(page):
+    """The policy of the file forbids every request; that of the served page allows those to its own server."""
+    policy, head = re.compile(r'Content-Security-Policy" content="([^"]+)"'), re.compile(r"<html[^>]*>")
+    assert "connect-src" not in policy.findall(page)[0] and head.findall(page) == ['<html lang="en">']
+    made = served(page, "/api/analyse")
+    assert "default-src 'none'; connect-src 'self';" in policy.findall(made)[0]
+    assert head.findall(made) == ['<html data-analyse="/api/analyse" lang="en">']
+    assert page.count("fetch(") == 1 and "document.documentElement.dataset.analyse" in page
 
 
 def index_of(folder, entries):
-    write_index(folder, entries)
+    write_index(folder / INDEX, entries)
     return (folder / INDEX).read_text(encoding="utf-8")
 
 
@@ -97,15 +107,20 @@ def test_names_are_text_and_no_html(page, tmp_path):
     assert page_of(hostile).count("<script") == page.count("<script")
     entry = entry_of(hostile)._replace(page='a"b#c.html')
     index = index_of(tmp_path, [entry])
-    assert "<script>" not in index and 'href="a%22b%23c.html"' in index
+    assert index.count("<script") == 1 and 'href="a%22b%23c.html"' in index
 
 
-def test_the_three_most_costly_moves_come_first_with_what_was_better(page):
+def test_the_board_comes_first_then_both_graphs_then_the_costly_moves_of_each_player(page):
+    places = [
+        page.index(text) for text in ('id="board"', 'id="status"', 'id="g-winrate"', 'id="g-lead"', 'id="lessons"')
+    ]
+    assert places == sorted(places)
     found = Page(page)
-    assert found.texts["h2"][0] == "Most costly moves"
-    assert [text.split(":")[0] for text in found.texts["h3"][:3]] == ["Move 9", "Move 10", "Move 8"]
+    assert [text.split(":")[0] for text in found.texts["h4"]] == ["Move 9", "Move 7", "Move 10", "Move 8"]
+    assert found.texts["h3"] == ["Ann 2k", "Ben & Co <b>"]
     assert "The board before move 9. Black played E6, which lost 20.0 points. Better: G7 F7." in found.texts["title"]
-    assert page.index("Most costly moves") < page.index('id="board"') < page.index("Course of the game")
+    rule = "weighted by how open the game was: 4 w (1 − w)"
+    assert rule in page and page.index(rule) > page.index('id="lessons"')
 
 
 def test_cards_show_what_was_compared(review):
@@ -113,8 +128,42 @@ def test_cards_show_what_was_compared(review):
     move = review.summary.costly[0]
     best, after = review.turns[move.number - 1].moves[0], review.turns[move.number]
     assert move.loss == pytest.approx(abs(best.lead_black - after.lead_black), abs=0.01)
-    leads = f"{lead_text(best.lead_black)}; after the move played Black {100 * after.winrate_black:.1f}%"
-    assert f"{leads}, {lead_text(after.lead_black)}." in page_of(review)
+    values = f"after G7 {lead_text(best.lead_black)}, after E6 {lead_text(after.lead_black)}"
+    assert review.compared(move) == values == "after G7 B+4.0, after E6 W+16.0" and f": {values}." in page_of(review)
+    rates = [replace(turn, lead_black=None, moves=[one._replace(lead_black=None) for one in turn.moves])
+             for turn in review.turns]  # fmt: skip
+    assert replace(review, turns=rates).compared(move) == "after G7 Black 54.0%, after E6 Black 34.0%"
+
+
+def test_a_line_sums_up_each_player(review, page):
+    """Accuracy, counts of the kinds that are blamed, and where the game was decided."""
+    players = page[page.index('<ul class="players">') : page.index("</ul>")]
+    black, white = (re.sub(r"<[^>]+>|\s+", " ", part) for part in players.split("</li>")[:2])
+    text = " ".join(black.split())
+    assert text.startswith(f"Ann 2k accuracy {review.summary.whole[BLACK].accuracy:.0f} ")
+    assert "inaccuracies 1 mistakes 0 blunders 1" in text
+    assert "mistakes 1 blunders 1" in " ".join(white.split())
+
+
+@pytest.mark.parametrize(
+    ("decision", "black", "white"),
+    [
+        (None, ("even at the end", None), ("even at the end", None)),
+        (Decision(WHITE, 3, 7), ("behind from move", 3), ("above 90% from move", 7)),
+        (Decision(WHITE, 0, 0), ("behind from the start", None), ("above 90% from the start", None)),
+        (Decision(BLACK, 2, None), ("ahead, open to the end", None),
+         ("behind from move", 2)),
+    ],
+)  # fmt: skip
+def test_where_the_game_was_decided_is_said_to_each_player(review, decision, black, white):
+    made = replace(review, decision=decision)
+    assert (made.decided(BLACK), made.decided(WHITE)) == (black, white)
+    assert not Page(page_of(made)).wrong
+
+
+def test_the_reason_of_a_move_stands_with_it(review):
+    made = replace(review, reasons={9: "The 5 black stones at D4 die, captured by E3."})
+    assert page_of(made).count("The 5 black stones at D4 die, captured by E3.") == 2, "in its card, and for the script"
 
 
 def test_a_loss_within_the_noise_is_shown_with_it(review):
@@ -179,7 +228,7 @@ def test_pictures_are_files_of_their_own(review):
     for name, drawn in drawings(review).items():
         root = ElementTree.fromstring(stand_alone(drawn).encode())
         assert root.tag == "{http://www.w3.org/2000/svg}svg", name
-    assert set(drawings(review)) == {"winrate", "lead", "loss", "move-9", "move-10", "move-8", "end"}
+    assert set(drawings(review)) == {"winrate", "lead", "loss", "move-9", "move-7", "move-10", "move-8", "end"}
 
 
 def test_a_losing_line_of_the_graph_goes_the_losers_way(review):
@@ -197,14 +246,47 @@ def test_files_are_written_whole_and_only_those_that_are_wanted(review, tmp_path
     write_review(tmp_path, review, tree, ReviewOutputs(json=True, svg=True))
     assert json.loads((tmp_path / "game.json").read_text(encoding="utf-8"))["unit"] == "points"
     index = Page(index_of(tmp_path, [entry_of(review)]))
-    assert index.links == ["game.html"] and not index.wrong
+    assert set(index.links) == {"game.html"} and not index.wrong
+
+
+def entry(name, date, players, accuracies, review):
+    return entry_of(review)._replace(name=name, date=date, names=players, accuracies=accuracies)
+
+
+def test_the_index_begins_with_the_newest_game_and_shows_final_positions(review, tmp_path):
+    dated = replace(review.game.record, details=review.game.record.details | {"DT": "2026-05-03,04"})
+    made = entry_of(replace(review, game=replace(review.game, record=dated)))
+    assert (made.date, made.players, made.moves) == ("2026-05-03", ("Ann 2k", "Ben & Co <b>"), 10)
+    assert made.worst == "move 9, Black E6: 20.0 points"
+    text = index_of(tmp_path, [made._replace(name="old", date="2025"), made, made._replace(name="none", date="")])
+    assert re.findall(r'<th scope="row"[^>]*><a [^>]*>(\w+)</a>', text) == ["game", "old", "none"]
+    assert text.count("<title>The board after move 10</title>") == 3 and not Page(text).wrong
+
+
+def test_both_accuracies_over_time_are_those_of_the_player_of_most_games(review):
+    """Whatever colour the player had; without such a player those of Black and of White."""
+    games = [
+        entry("b", "2026-02-01", ("Ben", "Ann"), (60.0, 80.0), review),
+        entry("a", "2026-01-01", ("Ann", "Cleo"), (70.0, 50.0), review),
+        entry("c", "2026-03-01", ("Dora", "Eve"), (10.0, 20.0), review),
+        entry("d", "2026-04-01", ("", ""), (None, 20.0), review),
+    ]
+    assert main_player(games) == "Ann"
+    chart = accuracy_chart(games)
+    assert ">Ann</text>" in chart and ">opponents</text>" in chart and chart.count("<circle") == 4
+    heights = [float(y) for y in re.findall(r'cy="([\d.]+)"', chart)]
+    assert heights[0] > heights[1] and heights[2] > heights[3], "70 and 80 rise, and so do 50 and 60"
+    assert re.findall(r">(2026-\d\d)<", chart) == ["2026-01", "2026-02"]
+    strangers = [games[0], games[2], entry("e", "", ("Fay", "Gus"), (30.0, 40.0), review)]
+    assert main_player(strangers) == "" and ">Black</text>" in accuracy_chart(strangers)
+    assert accuracy_chart(games[2:]) == "", "one game is no course"
 
 
 def test_png_needs_matplotlib(review, tmp_path):
     pytest.importorskip("matplotlib")
     write_review(tmp_path, review, reviewed(leads=LEADS)[1], ReviewOutputs(png=True))
     pictures = sorted(path.name for path in tmp_path.glob("*.png"))
-    assert "game-move-9.png" in pictures and len(pictures) == 7
+    assert "game-move-9.png" in pictures and len(pictures) == 8
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.glob("*.png"))
 
 

@@ -2,13 +2,24 @@
 
 import io
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
 from engine.go.geometry import BLACK, EMPTY
 from engine.pictures.boards import diagram
-from engine.pictures.charts import GAME_LEFT, HEIGHT, WIDTH, game_chart, interval_chart, line_chart, side_by_side
+from engine.pictures.charts import (
+    GAME_LEFT,
+    GAME_WIDTH,
+    GAME_WIDTH_OF_PHONES,
+    HEIGHT,
+    WIDTH,
+    game_chart,
+    interval_chart,
+    line_chart,
+    side_by_side,
+)
 from engine.pictures.drawing import COLORS, LIGHT, png, size_of, stand_alone
 
 
@@ -71,3 +82,22 @@ def test_a_png_shows_what_the_svg_shows():
         [int(COLORS["stone-b"][k : k + 2], 16) / 255 for k in (1, 3, 5)], abs=0.01
     )
     assert pixels[60, 10, :3] == pytest.approx([int(COLORS["board"][k : k + 2], 16) / 255 for k in (1, 3, 5)], abs=0.01)
+
+
+def test_labels_of_the_x_axis_may_be_given():
+    drawn = line_chart("t", {"a": [(0, 1.0), (1, 2.0), (2, 3.0)]}, "x", x_marks=[(0, "2026-01"), (2, "2026-03")])
+    assert re.findall(r">(2026-..)<", drawn) == ["2026-01", "2026-03"]
+
+
+@pytest.mark.parametrize("last", [1, 30, 90, 200, 400])
+def test_a_chart_for_a_phone_has_room_for_its_labels(last):
+    """They are at least three letters apart; dots lie on the curve."""
+    marks = ((1, "B"), (0, "0"), (-1, "W"))
+    for width in (GAME_WIDTH, GAME_WIDTH_OF_PHONES):
+        drawn = game_chart("t", last, (-1, 1), marks, [(0, 0.0), (last, 1.0)], dots=[(last, 1.0, 4)], width=width)
+        assert size_of(drawn) == (width, 150)
+        labels = [(float(x), text) for x, text in re.findall(r'<text x="([\d.]+)" y="146"[^>]*>(\d+)<', drawn)]
+        gaps = [after - before for (before, _), (after, _) in pairwise(labels)]
+        assert labels[0][1] == "0" and all(gap >= 33 for gap in gaps)
+        place = f'cx="{width - 6:.1f}" cy="8.0" r="4" fill="var(--k4)"'
+        assert f'<circle data-move="{last}" {place}/>' in drawn

@@ -1,5 +1,6 @@
 """The games of a review: read from files, folders and archives, given unique names, and replayed."""
 
+import glob
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,13 @@ RESERVED = frozenset(("con", "prn", "aux", "nul", "conin$", "conout$",
 LONGEST_NAME = 150
 """Maximum length of a review's name in bytes of UTF-8; file systems allow 255, suffixes included"""
 REVIEW = "-review"
-"""Suffix of a review's name if the folder of reviews has an SGF file without this suffix that is not a review"""
+"""Suffix of a name if the folder of reviews has files of the name without it that are not a review's"""
+PAGE = re.compile(rb"default-src 'none'; style-src 'unsafe-inline'.{,1000}<title>[^<]*: reviews?</title>", re.DOTALL)
+"""Beginning of the page of a review, and of an index of reviews"""
+REPORT = b'{"program": "Keima '
+"""Beginning of a review's JSON"""
+PICTURE = re.compile(r"-(winrate|lead|loss|end|move-[0-9]+)\.(svg|png)")
+"""End of the name of a review's picture"""
 MOST_MOVES = 2000
 """Maximum number of moves of a game to review"""
 MARK = "KEIMA"
@@ -141,7 +148,7 @@ def sources(paths: Sequence[Path], out: Path, refuse: Callable[[str, str], None]
 
     Args:
         out: folder of reviews. Its files are skipped; but if one of ``paths`` is this folder or lies in it, only
-            reviews are skipped there. No source gets the name of an SGF file in it that is not a review.
+            reviews are skipped there. No source gets the name of files in it that are not a review's.
         refuse: called with name and problem of each file or game that cannot be reviewed.
     Raises:
         ValueError: a path does not exist.
@@ -187,7 +194,7 @@ def _name(path: str, number: int, out: Path, used: set[str]) -> str:
     stem = re.sub(r"(?i)(\.sgf)?(\.(gz|bz2|xz))?$", "", stem) or "game"
     stem = UNUSABLE.sub("-", stem).encode()[:LONGEST_NAME].decode(errors="ignore").strip(" .") or "game"
     first, dot, rest = stem.partition(".")
-    if stem.casefold() == "index" or first.rstrip().casefold() in RESERVED:
+    if stem.casefold() in ("index", f"index{REVIEW}") or first.rstrip().casefold() in RESERVED:
         stem = f"{first}-game{dot}{rest}"
     base = stem if number == 1 else f"{stem}-{number}"
     if _is_foreign(out, base):
@@ -200,9 +207,29 @@ def _name(path: str, number: int, out: Path, used: set[str]) -> str:
 
 
 def _is_foreign(out: Path, name: str) -> bool:
-    """Whether the folder has an SGF file of this name that is not a review."""
-    path = out / f"{name}.sgf"
-    return path.exists() and not is_review(path.read_bytes())
+    """Whether the folder has files of this name that are not a review's, so that a review would overwrite them."""
+    record, page, report = (out / f"{name}{ending}" for ending in (".sgf", ".html", ".json"))
+    if any(path.exists() and not _is_ours(path) for path in (record, page, report)):
+        return True
+    # Pictures have no mark of ours; a review's lie beside its page.
+    pictures = [] if page.exists() else out.glob(f"{glob.escape(name)}-*")
+    return any(PICTURE.fullmatch(path.name, len(name)) for path in pictures)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is a review's record, page or JSON, or an index of reviews."""
+    data = path.read_bytes()
+    if path.suffix == ".html":
+        return PAGE.search(data[:4096]) is not None
+    return data.startswith(REPORT) if path.suffix == ".json" else is_review(data)
+
+
+def free_page(folder: Path, name: str) -> Path:
+    """Path of a page in a folder; if a file there has its name and is not ours, the name gets :data:`REVIEW`."""
+    path = folder / name
+    while path.exists() and not _is_ours(path):
+        path = path.with_stem(path.stem + REVIEW)
+    return path
 
 
 def _is_inside(path: Path, folder: Path) -> bool:

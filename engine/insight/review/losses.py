@@ -13,6 +13,9 @@ A sum of such losses would be biased, since noise that is cut off at 0 move by m
 a game the courses of both players differ by exactly the change of the lead. The *drift*, the mean course of first
 choices, is subtracted, so that perfect moves have mean 0. The *mean loss* is the mean course minus the drift: unbiased,
 with a 95% interval from the noise of the searches.
+
+A move's *consequence* is its loss weighted by how open the game was (:func:`openness_of`): four points in a game that
+is decided teach nothing. A player's *lessons* are the moves of the largest consequence.
 """
 
 import math
@@ -54,6 +57,8 @@ NEAR_BEST, FIRST_FEW = 0.5, 5
 """A move is near the best if it loses fewer points than the first number, and its rank among the search's candidates is
 at most the second number"""
 MOST_COSTLY = 3
+LESSONS = 3
+"""Maximum number of a player's lessons"""
 
 
 @dataclass(frozen=True)
@@ -82,11 +87,18 @@ class Move:
     """expected loss of a move drawn from the policy in this position, in points, at most 1"""
     kind: int | None
     """index into ``KINDS``; None = unknown, as ``loss``"""
+    openness: float
+    """weight of the loss in ``consequence``, 0 to 1: :func:`openness_of`; 1 where losses are percent of the win rate"""
 
     @property
     def counted(self) -> float:
         """The loss that the move is blamed for: 0 if it is within the noise."""
         return self.loss if self.loss is not None and self.loss > self.noise else 0.0
+
+    @property
+    def consequence(self) -> float:
+        """``counted`` weighted by ``openness``."""
+        return self.openness * self.counted
 
 
 @dataclass(frozen=True)
@@ -123,6 +135,8 @@ class Summary:
     """the moves of the game that cost most by ``Move.counted``, their loss if it exceeds the noise; the worst first"""
     costly_of: dict[int, list[Move]]
     """by colour: each player's moves that cost most, likewise"""
+    lessons: dict[int, list[Move]]
+    """by colour: the up to ``LESSONS`` moves of each player with the largest ``Move.consequence``, the largest first"""
 
 
 def unit_of(turns: Sequence[Turn]) -> str:
@@ -182,7 +196,7 @@ def _move_loss(number: int, color: int, point: int, around: Sequence[Turn], size
     rank = order.index(point) + 1 if point in order[:MOST_CANDIDATES] else None
     policy_rank, prior = _by_policy(before, point, size)
     loss = course = winrate_loss = kind = None
-    noise = 0.0
+    noise, openness = 0.0, 1.0
     if thresholds is not None and _compares(before, after, color):
         sign = 1.0 if color == BLACK else -1.0
         best, is_first = before.moves[0], rank == 1
@@ -193,9 +207,11 @@ def _move_loss(number: int, color: int, point: int, around: Sequence[Turn], size
         gain = 100 * sign * (after.winrate_black - best.winrate_black)
         winrate_loss = 0.0 if is_first else round(max(0.0, -gain), 2)
         kind = kind_of(loss, noise, thresholds)
+        if unit == POINTS:
+            openness = round(openness_of(best.winrate_black, after.winrate_black), 3)
     return Move(
         number, color, point, loss, noise, course, winrate_loss, rank == 1, rank, policy_rank,
-        prior, difficulty(before, color, unit), kind,
+        prior, difficulty(before, color, unit), kind, openness,
     )  # fmt: skip
 
 
@@ -203,6 +219,18 @@ def kind_of(loss: float, noise: float, thresholds: Sequence[float]) -> int:
     """The kind of a move with this loss and noise, an index into ``KINDS``."""
     kind = sum(loss >= threshold for threshold in thresholds)
     return kind if loss > noise else min(kind, UNBLAMED)
+
+
+def openness_of(best: float, played: float) -> float:
+    """How open the game was at a move: 4 w (1 - w) for the win rate w closest to 50% between two win rates.
+
+    It is 1 if the move takes the win rate past 50%, 0.36 at 10% or 90%, and 0.04 at 1% or 99%.
+
+    Args:
+        best, played: win rate, 0 to 1, after the first choice and after the move played, of the same side.
+    """
+    nearest = min(max(0.5, min(best, played)), max(best, played))
+    return 4 * nearest * (1 - nearest)
 
 
 def difficulty(turn: Turn, color: int, unit: str) -> float:
@@ -259,13 +287,14 @@ def summary_of(moves: Sequence[Move], size: int, unit: str) -> Summary:
         moves: from :func:`move_losses`.
         unit: unit of the moves' losses.
     """
-    whole, phases, costly_of, drift = {}, {}, {}, drift_of(moves)
+    whole, phases, costly_of, lessons, drift = {}, {}, {}, {}, drift_of(moves)
     for color in (BLACK, WHITE):
         own = [move for move in moves if move.color == color]
         parts = ([move for move in own if phase_of(move.number, size) == n] for n in range(len(PHASES)))
         whole[color], costly_of[color] = performance_of(own, unit, drift), most_costly(own)
         phases[color] = tuple(performance_of(part, unit, drift) for part in parts)
-    return Summary(whole, phases, most_costly(moves), costly_of)
+        lessons[color] = lessons_of(own)
+    return Summary(whole, phases, most_costly(moves), costly_of, lessons)
 
 
 def phase_of(number: int, size: int) -> int:
@@ -276,6 +305,11 @@ def phase_of(number: int, size: int) -> int:
 def most_costly(moves: Sequence[Move]) -> list[Move]:
     """The up to ``MOST_COSTLY`` moves with the largest ``counted``, the worst first; none within the noise."""
     return sorted((move for move in moves if move.counted > 0), key=lambda move: -move.counted)[:MOST_COSTLY]
+
+
+def lessons_of(moves: Sequence[Move]) -> list[Move]:
+    """The up to ``LESSONS`` moves with the largest ``consequence``, the largest first; none within the noise."""
+    return sorted((move for move in moves if move.consequence > 0), key=lambda move: -move.consequence)[:LESSONS]
 
 
 def performance_of(moves: Sequence[Move], unit: str, drift: float) -> Performance:

@@ -18,7 +18,8 @@ from engine.insight.review.losses import (
     summary_of,
     unit_of,
 )
-from engine.insight.review.turns import Candidate, Turn
+from engine.insight.review.reasons import reasons_of
+from engine.insight.review.turns import DECIDED, Candidate, Decision, Turn, decision_of
 from engine.nets.notices import say_once
 
 NOTHING = "–"
@@ -57,6 +58,10 @@ class Review:
     unit: str
     thresholds: tuple[float, ...]
     settings: AnalysisSettings
+    decision: Decision | None
+    """where the game was decided; None = its last turn is even"""
+    reasons: dict[int, str]
+    """by number of the move: why it lost, as a sentence, if the data prove a reason"""
 
     @property
     def size(self) -> int:
@@ -102,6 +107,25 @@ class Review:
             return f"{loss:.0f}% of the win rate"
         return f"{loss:.1f} point{'' if f'{loss:.1f}' == '1.0' else 's'}"
 
+    def compared(self, move: Move) -> str:
+        """What a blamed move and the first choice lead to: ``after C6 B+16.4, after C7 B+20.6``."""
+        best, after = self.turns[move.number - 1].moves[0], self.turns[move.number]
+        values: list[tuple[int, Turn | Candidate]] = [(best.point, best), (move.point, after)]
+        return ", ".join(f"after {self.vertex(at)} {lead_text(of.lead_black) or standing(of)}" for at, of in values)
+
+    def decided(self, color: int) -> tuple[str, int | None]:
+        """Where the game was decided for a player, as text, and the number of the move that the text ends with.
+
+        The number is None if the text is complete without a move.
+        """
+        found, limit = self.decision, f"above {100 * DECIDED:.0f}%"
+        if found is None:
+            return "even at the end", None
+        if color == found.winner and found.decided is None:
+            return "ahead, open to the end", None
+        text, number = ("behind", found.ahead) if color != found.winner else (limit, found.decided)
+        return (f"{text} from move", number) if number else (f"{text} from the start", None)
+
     def better(self, move: Move, count: int = 1) -> Sequence[list[int]]:
         """PVs of the candidates that rank before the played move, best first, at most ``count``."""
         candidates = self.turns[move.number - 1].moves[: move.rank or None]
@@ -122,7 +146,8 @@ def review_of(name: str, game: GameToReview, turns: list[Turn], settings: Analys
     used = tuple(thresholds) if thresholds and unit == POINTS else THRESHOLDS[unit]
     size = game.record.size
     moves = move_losses(turns, game.played, size, used, game.handicap_moves)
-    return Review(name, game, turns, moves, summary_of(moves, size, unit), unit, used, settings)
+    summary, reasons = summary_of(moves, size, unit), reasons_of(game, turns, moves)
+    return Review(name, game, turns, moves, summary, unit, used, settings, decision_of(turns), reasons)
 
 
 def standing(of: Turn | Candidate) -> str:

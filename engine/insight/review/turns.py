@@ -6,17 +6,20 @@ As in KataGo's analysis queries, turns are the positions of a game, numbered by 
 import base64
 import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.go.geometry import BLACK
+from engine.go.geometry import BLACK, WHITE
 from engine.insight.analyses import Analysis
 
 MOST_CANDIDATES = 12
 """Maximum number of a turn's candidates, the best ones; the played move is kept besides"""
 MOST_MOVES_OF_A_LINE = 12
+DECIDED = 0.9
+"""Win rate above which a game counts as decided, if it stays above it to the end"""
 
 
 class Candidate(NamedTuple):
@@ -55,6 +58,35 @@ class Turn:
     def candidate(self, point: int) -> Candidate | None:
         """The candidate at a point; None = the search did not visit it."""
         return next((move for move in self.moves if move.point == point), None)
+
+
+class Decision(NamedTuple):
+    """Where a game was decided, by the win rates of its turns."""
+
+    winner: int
+    """colour of the player ahead in the last turn"""
+    ahead: int
+    """number of the first turn from which the winner's win rate stays above 50% to the end"""
+    decided: int | None
+    """number of the first turn from which it stays above ``DECIDED`` to the end; None = open to the end"""
+
+
+def decision_of(turns: Sequence[Turn]) -> Decision | None:
+    """Where a game was decided; None if its last turn is even."""
+    last = turns[-1].winrate_black
+    if last == 0.5:
+        return None
+    winner = BLACK if last > 0.5 else WHITE
+    rates = [turn.winrate_black if winner == BLACK else 1 - turn.winrate_black for turn in turns]
+
+    def since(limit: float) -> int | None:
+        below = [turn.number for turn, rate in zip(turns, rates, strict=True) if rate <= limit]
+        first = below[-1] + 1 if below else 0
+        return first if first < len(turns) else None
+
+    ahead = since(0.5)
+    assert ahead is not None
+    return Decision(winner, ahead, since(DECIDED))
 
 
 def turn_of(number: int, to_move: int, found: Analysis, played: int | None) -> Turn:

@@ -1,4 +1,4 @@
-"""The files of a review, each written atomically: page, annotated SGF, JSON, pictures, index of games.
+"""The files of a review, each written atomically: page, annotated SGF, JSON, pictures.
 
 A page is one file without dependencies. Without scripts it is a static report; ``review.js`` adds a board to step
 through the game.
@@ -9,31 +9,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from engine import __version__
 from engine.go.geometry import BLACK, PASS, WHITE, index_of, to_sgf
 from engine.go.points import color_letter
+from engine.go.rules import short_form
 from engine.go.sgf_tree import SgfTree
 from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
 from engine.insight.review.annotate import annotate
+from engine.insight.review.index import IndexEntry, entry_of
 from engine.insight.review.losses import KINDS, PHASES, POINTS, Move, Performance
-from engine.insight.review.review import NOTHING, Review, lead_text, mean_loss, standing
+from engine.insight.review.review import Review, lead_text, mean_loss
 from engine.insight.review.turns import Turn
 from engine.pictures.boards import LAYERS, board, diagram
-from engine.pictures.charts import game_chart
+from engine.pictures.charts import GAME_WIDTH, GAME_WIDTH_OF_PHONES, game_chart
 from engine.pictures.drawing import png, stand_alone
 from engine.pictures.pages import page
 from engine.system.files import written_whole
 
 HERE = Path(__file__).parent
-INDEX = "index.html"
 LEAST_SCALE = 10.0
 """Minimum of :func:`scale`, in points or percent"""
 SHOWN_OF_A_LINE = 8
 """Maximum number of moves of a PV in a diagram"""
-PAGE_CANDIDATES = 6
-"""Maximum number of a position's candidates in a page"""
+PAGE_LINES = 6
+"""Maximum number of a position's candidates that have a PV in a page; the others are the move alone"""
 PAGE_LINE = 10
 """Maximum number of moves of a PV in a page"""
 
@@ -49,21 +50,6 @@ class ReviewOutputs:
     """maximum number of variations in the SGF for each inaccuracy or worse move"""
     katrain: bool = True
     """whether the SGF has KaTrain's property ``KT`` with the analysis"""
-
-
-class IndexEntry(NamedTuple):
-    """A reviewed game's row in the index."""
-
-    page: str
-    """file name of its page"""
-    name: str
-    title: str
-    size: int
-    result: str
-    accuracies: tuple[float | None, float | None]
-    """accuracy of Black and of White; None = unknown"""
-    worst: str
-    """text of its most costly move"""
 
 
 def write_review(folder: Path, review: Review, tree: SgfTree, wanted: ReviewOutputs) -> IndexEntry:
@@ -90,58 +76,72 @@ def write_review(folder: Path, review: Review, tree: SgfTree, wanted: ReviewOutp
     return entry_of(review)
 
 
-def entry_of(review: Review) -> IndexEntry:
-    """A review's entry in the index."""
-    summary, game = review.summary, review.game.record
-    worst = [f"move {move.number}, {review.amount(move.counted)}" for move in summary.costly[:1]] or [NOTHING]
-    accuracies = summary.whole[BLACK].accuracy, summary.whole[WHITE].accuracy
-    return IndexEntry(f"{review.name}.html", review.name, review.title, review.size, game.result, accuracies, worst[0])
-
-
-def write_index(folder: Path, entries: Sequence[IndexEntry]) -> None:
-    """Write the index of games.
-
-    Raises:
-        OSError: the file cannot be written; the message names it.
-    """
-    with written_whole(folder / INDEX) as part:
-        part.write_text(page(HERE / "games.html", games=entries), encoding="utf-8")
-
-
 def page_of(review: Review) -> str:
     """The HTML page of a review."""
     return page(
         HERE / "review.html", review=review, drawings=drawings(review), data=page_data(review), kinds=KINDS,
-        board=board(review.size, LAYERS, "", 'id="board" tabindex="0"'), phases=PHASES,
-        lead_text=lead_text, mean_loss=mean_loss, standing=standing,
+        narrow=charts(review, GAME_WIDTH_OF_PHONES), phases=PHASES, lead_text=lead_text, mean_loss=mean_loss,
+        board=board(review.size, LAYERS, "", f'id="board" tabindex="0" class="{"large" if review.size > 13 else ""}"'),
     )  # fmt: skip
 
 
+def served(text: str, address: str) -> str:
+    """A review's page for a server that analyses positions, from the text of the page's file.
+
+    Args:
+        address: path on the same server that answers the page's questions (docs/review.md), without quotes.
+    """
+    text = text.replace("default-src 'none'", "default-src 'none'; connect-src 'self'", 1)
+    return text.replace("<html ", f'<html data-analyse="{address}" ', 1)
+
+
 def drawings(review: Review) -> dict[str, str]:
-    """SVG drawings of a review by name: charts, diagrams of the most costly moves, the final board."""
-    last = len(review.moves)
+    """SVG drawings of a review by name: charts, diagrams of both players' lessons, the final board."""
+    last, found = len(review.moves), charts(review, GAME_WIDTH)
+    found |= {f"move-{move.number}": _lesson_diagram(review, move) for move in _lessons(review)}
+    return found | {"end": diagram(review.game.colors(last), f"The board after move {last}")}
+
+
+def _lessons(review: Review) -> list[Move]:
+    """The lessons of both players."""
+    return [move for color in (BLACK, WHITE) for move in review.summary.lessons[color]]
+
+
+def charts(review: Review, width: int) -> dict[str, str]:
+    """Charts of win rate, lead and losses over the moves, by name. The lessons are dots on the curves.
+
+    Args:
+        width: in units of the drawing; charts of ``GAME_WIDTH`` have ids.
+    """
+    last, lessons, is_points = len(review.moves), _lessons(review), review.unit == POINTS
+
+    def chart(name: str, title: str, marks: Sequence[tuple[float, str]], values: Sequence[tuple[int, float]] = (),
+              bars: Sequence[tuple[int, float, int]] = ()) -> str:  # fmt: skip
+        ends = sorted((marks[0][0], marks[-1][0]))
+        dots = [(move.number, values[move.number][1], move.kind or 0) for move in lessons] if values else []
+        named = f'id="g-{name}" class="wide"' if width == GAME_WIDTH else 'class="narrow"'
+        return game_chart(title, last, (ends[0], ends[1]), marks, values, bars, named, dots, width)
+
     rates = [(turn.number, 100 * turn.winrate_black) for turn in review.turns]
     title = f"Black's win rate over {last} moves, at the end {rates[-1][1]:.0f}%"
-    marks: tuple[tuple[float, str], ...] = ((0, "W"), (50, "50%"), (100, "B"))
-    found: dict[str, str] = {"winrate": game_chart(title, last, (0, 100), marks, rates, attributes='id="g-winrate"')}
-    unit, is_points = ("Points", True) if review.unit == POINTS else ("Percent", False)
+    found = {"winrate": chart("winrate", title, ((0, "W"), (50, "50%"), (100, "B")), rates)}
     if is_points:
         leads = [(turn.number, turn.lead_black or 0.0) for turn in review.turns]
         most = scale([lead for _, lead in leads])
         title = f"Black's lead in points over {last} moves, at the end {lead_text(leads[-1][1])}"
-        marks = ((most, f"B+{most:g}"), (0, "0"), (-most, f"W+{most:g}"))
-        found["lead"] = game_chart(title, last, (-most, most), marks, leads, attributes='id="g-lead"')
-    most, sign = scale([move.loss for move in review.moves if move.loss is not None]), "" if is_points else "%"
+        found["lead"] = chart("lead", title, ((most, f"B+{most:g}"), (0, "0"), (-most, f"W+{most:g}")), leads)
+    unit, sign = ("Points", "") if is_points else ("Percent", "%")
+    most = scale([move.loss for move in review.moves if move.loss is not None])
     bars = [
         (move.number, move.counted if move.color == BLACK else -move.counted, move.kind or 0)
         for move in review.moves
         if move.counted
     ]
     title = f"{unit} lost by each move, Black's upwards, White's downwards"
-    marks = ((most, f"B {most:g}{sign}"), (0, "0"), (-most, f"W {most:g}{sign}"))
-    found["loss"] = game_chart(title, last, (-most, most), marks, bars=bars, attributes='id="g-loss"')
-    found |= {f"move-{move.number}": _costly_diagram(review, move) for move in review.summary.costly}
-    return found | {"end": diagram(review.game.colors(last), f"The board after move {last}")}
+    found["loss"] = chart(
+        "loss", title, ((most, f"B {most:g}{sign}"), (0, "0"), (-most, f"W {most:g}{sign}")), bars=bars
+    )
+    return found
 
 
 def scale(values: Sequence[float]) -> float:
@@ -152,8 +152,8 @@ def scale(values: Sequence[float]) -> float:
     return step * math.ceil(most / step)
 
 
-def _costly_diagram(review: Review, move: Move) -> str:
-    """Diagram of the position before a costly move: the move as a cross, the better PV numbered."""
+def _lesson_diagram(review: Review, move: Move) -> str:
+    """Diagram of the position before a lesson: the move as a cross, the better PV numbered."""
     line = [point for better in review.better(move) for point in better[:SHOWN_OF_A_LINE]]
     title = (
         f"The board before move {move.number}. {review.words(move).replace(' ', ' played ')}, which lost"
@@ -231,32 +231,41 @@ def _position(review: Review, turn: Turn) -> dict[str, Any]:
 
 
 def page_data(review: Review) -> dict[str, Any]:
-    """Data for ``review.js`` with short keys. Moves are policy indices, -1 = a pass; PVs, which take most of the space,
-    are SGF coordinates, two letters a move, ``..`` = a pass."""
+    """Data for ``review.js``. Moves are policy indices, -1 = a pass; PVs, which take most of the space, are SGF
+    coordinates, two letters a move, ``..`` = a pass.
+
+    Keys of a move: ``c`` colour, ``i`` point, ``x`` captured stones, ``l`` loss, ``n`` noise, ``f`` whether it is the
+    first choice, ``k`` openness, ``y`` reason. Keys of a turn: ``c`` colour to move, ``w`` win rate and ``s`` lead of
+    Black, ``o`` ownership, ``m`` candidates: PV, visits, win rate, lead, prior. Rates and priors are percent.
+    """
+    game, size = review.game, review.size
+    moves = [
+        {
+            "c": step.color, "i": step.index, "x": step.captured, "l": move.loss, "n": move.noise,
+            "f": int(move.is_first_choice), "k": move.openness, "y": review.reasons.get(move.number, ""),
+        }
+        for step, move in zip(game.steps, review.moves, strict=True)
+    ]  # fmt: skip
+    turns = [
+        {
+            "c": turn.to_move, "w": round(100 * turn.winrate_black, 1), "s": turn.lead_black,
+            "o": None if turn.ownership_black is None else owner_letters(turn.ownership_black),
+            "m": [
+                [_letters(one.line[: PAGE_LINE if n < PAGE_LINES else 1], size), one.visits,
+                 round(100 * one.winrate_black, 1), one.lead_black, round(100 * one.prior, 1)]
+                for n, one in enumerate(turn.moves)
+            ],
+        }
+        for turn in review.turns
+    ]  # fmt: skip
     return {
-        "size": review.size,
-        "unit": review.unit,
-        "thresholds": review.thresholds,
-        "kinds": KINDS,
-        "owners": OWNER_LETTERS,
-        "start": "".join(map(str, review.game.colors(0))),
-        "moves": [
-            {
-                "c": step.color, "i": step.index, "x": step.captured, "l": move.loss, "n": move.noise,
-                "f": int(move.is_first_choice),
-            }
-            for step, move in zip(review.game.steps, review.moves, strict=True)
-        ],
-        "turns": [
-            {
-                "c": turn.to_move, "w": round(100 * turn.winrate_black, 1), "s": turn.lead_black,
-                "o": None if turn.ownership_black is None else owner_letters(turn.ownership_black),
-                "m": [
-                    ["".join(to_sgf(point, review.size) or ".." for point in one.line[:PAGE_LINE]), one.visits,
-                     round(100 * one.winrate_black, 1), one.lead_black, round(100 * one.prior, 1)]
-                    for one in turn.moves[:PAGE_CANDIDATES]
-                ],
-            }
-            for turn in review.turns
-        ],
+        "size": size, "unit": review.unit, "thresholds": review.thresholds, "kinds": KINDS, "owners": OWNER_LETTERS,
+        "lines": PAGE_LINES, "players": {color: review.player(color) for color in (BLACK, WHITE)},
+        "rules": short_form(game.rules), "suicide": game.rules.suicide, "komi": game.komi,
+        "start": "".join(map(str, game.colors(0))), "moves": moves, "turns": turns,
     }  # fmt: skip
+
+
+def _letters(line: Sequence[int], size: int) -> str:
+    """A line as SGF coordinates, two letters a move."""
+    return "".join(to_sgf(point, size) or ".." for point in line)
