@@ -40,6 +40,8 @@ SHARED = ("page.css", "board.js", "charts.js")
 """Files of :mod:`engine.pictures` that the page uses"""
 PAGE = "play.html"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+POSITION = "/api/position"
+"""Path that analyses a position for the page of a review"""
 GAMES, REVIEWS = "games", "reviews"
 """Names of the folders of games and their reviews, within the user's data folder"""
 
@@ -97,7 +99,7 @@ class App:
             Route("/api/sgf", self._sgf),
             Route("/api/rollout", self._question, methods=["POST"]),
             Route("/api/layers", self._question, methods=["POST"]),
-            Route("/api/position", self._position, methods=["POST"]),
+            Route(POSITION, self._position, methods=["POST"]),
             Route("/api/{action:str}", self._action, methods=["POST"]),
             Route("/review/{name:str}", self._review),
         ]
@@ -248,7 +250,7 @@ class App:
         return Response(data, media_type="application/x-go-sgf", headers=headers)
 
     async def _review(self, request: Request) -> Response:
-        found = self._reviews.page(request.path_params["name"]) if self._table is not None else None
+        found = self._reviews.page(request.path_params["name"], POSITION) if self._table is not None else None
         if found is None:
             return JSONResponse({"error": "there is no such review"}, 404)
         return Response(found[0], media_type=TYPES[".html"], headers={"Content-Security-Policy": found[1]})

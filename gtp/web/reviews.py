@@ -14,7 +14,7 @@ from engine.go.rules import rules_from
 from engine.insight.review.games import game_to_review, sources
 from engine.insight.review.review import AnalysisSettings, review_of
 from engine.insight.review.running import AnalysedGame, GameAnalyser, subject_of
-from engine.insight.review.writing import ReviewOutputs, write_review
+from engine.insight.review.writing import ReviewOutputs, served, write_review
 from engine.system import one_line
 from engine.system.files import alone_in
 from gtp.startup import load_analysing
@@ -81,12 +81,16 @@ class Reviews:
         if self._analyser is not None:
             self._analyser.stop()
 
-    def page(self, name: str) -> tuple[bytes, str] | None:
-        """The page of a game's review, and its content security policy; None = there is none."""
+    def page(self, name: str, address: str) -> tuple[bytes, str] | None:
+        """The page of a game's review, and its content security policy; None = there is none.
+
+        Args:
+            address: path that analyses the moves that a reader tries.
+        """
         path = self._settings.folder / f"{name}.html"
         if not ID.fullmatch(name) or not path.is_file():
             return None
-        data = path.read_bytes()
+        data = served(path.read_text(encoding="utf-8"), address).encode()
         hashes = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in SCRIPT.findall(data)]
         return data, CSP.format(scripts=" ".join(f"'sha256-{one}'" for one in hashes) or "'none'")
 

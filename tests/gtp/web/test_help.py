@@ -115,7 +115,7 @@ def test_a_review_in_the_background(thinker):
     state = thinker.wait(lambda state: state["review"]["state"] != "running")
     assert state["review"]["state"] == "done" and state["review"]["url"] == f"/review/{state['id']}"
     status, headers, page = thinker.request("GET", state["review"]["url"])
-    assert status == 200 and b"<svg" in page
+    assert status == 200 and b"<svg" in page and b'data-analyse="/api/position"' in page
     scripts = headers["content-security-policy"].partition("script-src")[2].partition(";")[0]
     assert "'sha256-" in scripts and "unsafe" not in scripts
 
