@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -110,7 +111,9 @@ def listen(host: str, port: int) -> socket.socket:
     for one in [port] if port else [*range(USUAL_PORT, USUAL_PORT + PORTS), 0]:
         # With the protocol named, asyncio sends small packets at once; without it each answer took 40 ms more.
         made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "win32":
+            # After a restart at once; on Windows this option would share the port with another process.
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, one))
             # Another process may listen on a port that could be bound.
