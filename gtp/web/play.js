@@ -239,8 +239,11 @@ function drawPhase() {
   say("said", [state.said, isPlay && (state.placing || !state.said) && first].filter(Boolean).join(" "));
   if (state.warning) tellWrong(state.warning);
   $("count").hidden = isPlay || !atEnd;
-  const words = [phase === "over" && resultText(result), count?.text, phase === "scoring" && "Click stones that are dead, or alive after all."];
-  say("count", isPlay ? "" : words.filter(Boolean).join(" "));
+  const shown = phase === "over" ? [resultText(result), count && `${count.text.split(":")[0]}.`]
+    : [count && `${count.text}.`, "Click stones that are dead, or alive after all."];
+  say("count", isPlay ? "" : shown.filter(Boolean).join(" "));
+  // What the count tells is read aloud, but not shown twice.
+  $("said").classList.toggle("unseen", !$("count").hidden);
   $("acts").hidden = !isPlay;
   $("scoring").hidden = phase !== "scoring";
   $("ended").hidden = phase !== "over";

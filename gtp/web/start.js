@@ -51,6 +51,7 @@ export function newStart(form, starts, changes) {
     form.querySelector("#other").hidden = field("size").value !== "other";
     for (const row of form.querySelectorAll("[data-time]")) row.hidden = !row.dataset.time.split(" ").includes(field("time").value);
     field("komi").placeholder = usualKomi(size(), field("rules").value, number("handicap"));
+    field("handicapStones").closest("label").hidden = !number("handicap");
     const who = field("color").value;
     field("level").closest("label").hidden = who === "both";
     form.querySelector("#start-play").textContent = who === "none" ? "Watch" : "Play";

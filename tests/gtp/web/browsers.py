@@ -18,7 +18,7 @@ from selenium.webdriver.chrome.service import Service
 
 from tests.conftest import ROOT
 
-WAIT_S = 60.0
+WAIT_S = 240.0
 """Longest wait for anything; kernels may be compiled meanwhile"""
 KEYS = {"Enter": 13, "Escape": 27, "Backspace": 8, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
         "Home": 36, "End": 35, "PageUp": 33, "PageDown": 34, "Tab": 9, " ": 32}  # fmt: skip

@@ -156,6 +156,22 @@ def test_undo_takes_back_both_moves(server, browse):
     assert browser.errors() == []
 
 
+def test_a_click_on_a_candidate_plays_though_it_is_drawn_anew(server, browse):
+    """A browser makes no click where the element under the pressed button has gone."""
+    browser = browse(server.address)
+    new_game(browser, size="9", color="both")
+    browser.click("candidates")
+    browser.wait(lambda: browser.run("return document.querySelectorAll('#board .candidate').length;"), "candidates")
+    best = browser.run("return document.querySelector('#lines b').textContent;")
+    x, y = browser.place(index_of(best, 9), 9)
+    press = {"x": x, "y": y, "button": "left", "clickCount": 1}
+    browser.send("Input.dispatchMouseEvent", type="mousePressed", **press)
+    browser.run("document.getElementById('candidates').click();")
+    browser.wait(lambda: not browser.run("return document.querySelectorAll('#board .candidate').length;"))
+    browser.send("Input.dispatchMouseEvent", type="mouseReleased", **press)
+    browser.wait(lambda: browser.state()["board"][index_of(best, 9)] == "b", "the move")
+
+
 def test_illegal_moves_say_why(server, browse):
     browser = browse(server.address)
     new_game(browser, size="9", color="both")
