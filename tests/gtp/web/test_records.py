@@ -225,3 +225,22 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
         monkeypatch.setattr(Games, "write", fail)
         tab.play("C3")
         assert "the game is not saved" in tab.state["warning"] and tab.state["number"] == 1
+
+
+def test_a_count_begins_again_after_a_restart(tmp_path):
+    with serving(tmp_path) as (_, port):
+        tab = Tab(port).enter()
+        tab.wait(lambda state: state["rev"] > 0)
+        tab.post("new", color="both", size=5, rules="japanese", komi=0.5)
+        tab.play("B1", "D1", "B2", "D2", "B3", "D3", "B4", "D4", "B5", "D5", "pass", "pass")
+        before = tab.wait(lambda state: state["count"] is not None)
+    with serving(tmp_path) as (_, port):
+        tab = Tab(port).enter()
+        state = tab.wait(lambda state: state["count"] is not None)
+        assert (state["phase"], state["count"], state["id"]) == ("scoring", before["count"], before["id"])
+        tab.post("accept")
+        assert tab.state["phase"] == "over"
+    with serving(tmp_path) as (_, port):
+        # A finished game is not continued.
+        state = Tab(port).enter().wait(lambda state: state["rev"] > 0 or state["id"])
+        assert state["number"] == 0 and state["phase"] == "play"
