@@ -57,6 +57,7 @@ PATH = (
     Level(16, 0.35, 0.1, 1.0, 0.0),
     Level(32, 0.35, 0.1, 1.0, 0.0),
     Level(64, 0.35, 0.1, 1.0, 0.0),
+    Level(128, 0.35, 0.1, 1.0, 0.0),
 )
 """Rungs of the path, the weakest first"""
 MIDDLE = 6
