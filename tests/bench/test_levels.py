@@ -172,7 +172,8 @@ def found(vertex, to_move=BLACK, reply="pass", owner=0.0, n_moves=20, passed=Fal
 
 def test_what_no_person_does_is_named():
     assert found("A7", owner=1.0) == ["eye filled"]
-    assert found("A4", owner=1.0) == ["own territory"]
+    assert found("A4", owner=1.0) == []
+    assert found("A4", owner=1.0, text="\n".join([". . X . O . ."] * 7)) == ["own territory"]
     assert found("E4") == []
     assert found("pass", n_moves=5) == ["pass too early"]
     assert found("pass", n_moves=40) == []
@@ -181,7 +182,7 @@ def test_what_no_person_does_is_named():
 
 
 def test_a_big_chain_left_in_atari_is_named():
-    text = "\n".join(["O O O O . . .", "X X X . . . .", "O O O O . . ."] + [". . . . . . ."] * 4)
+    text = "\n".join(["O O O . . . .", "X X X . . . .", "O O O O . . ."] + [". . . . . . ."] * 4)
     assert found("G1", reply="D6", text=text) == ["atari ignored"]
     assert found("D6", reply="G1", text=text) == []
     # Black is saved by nothing if the extension has no room.
