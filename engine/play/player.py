@@ -233,7 +233,7 @@ class Player(GameSession):
         self._backend.warn_of_komi(self.game.komi)
         position = self._search.set_position(self.position_for(color))
         level = levels.settings_of(self.level, self.game.size)
-        options = levels.limits(self.options, level) if level.visits else self.options
+        options = levels.limits(self.options, level)
         if options.policy_only or level.visits:
             self._search.clear()  # A tree kept from an analysis would change the choice of the policy or the level.
         move_time = MoveTime(move_limits(options, clock), started_s, self.interrupted, self.server)
@@ -253,12 +253,9 @@ class Player(GameSession):
         plan = MovePlan(self.game, position, estimate, self._backend, moves, cleanup)
         reports = [self._run(position, move_time, one.part, one.moves, watcher) for one in plan.searches]
         decision = plan.decide(reports, time.perf_counter() + max(0.0, move_time.left_s))
-        self.last_genmove_report = report = decision.report
-        point = (
-            unsearched_move(self.game, color, moves)
-            if report is None or decision.passes
-            else self._draw(report, position, level)
-        )
+        self.last_genmove_report = decision.report
+        report = None if decision.passes else decision.report
+        point = self._draw(report, position, level) if report else unsearched_move(self.game, color, moves)
         self._answered_s = time.perf_counter()
         used_s = self._answered_s - started_s + UNSEEN_S
         if purpose.plays:

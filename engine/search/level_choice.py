@@ -92,13 +92,13 @@ def weigh_moves(position, priors, losses, level, scratch):
     """
     weights, area = scratch.weights, len(priors) - 1
     # 1
-    best, total = area, 0.0
+    best, most, total = area, 0.0, 0.0
     for index in range(area + 1):
         weights[index] = priors[index] * math.exp(-losses[index] / level.points)
         total += weights[index]
-        if weights[index] > weights[best]:
-            best = index
-    most, passing = weights[best], weights[area]
+        if weights[index] > most:
+            best, most = index, weights[index]
+    passing = weights[area]
     # 2
     if best == area or most >= SURE * total:
         weights[:] = 0.0
