@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -319,6 +319,8 @@ async def _body_of(request: Request) -> dict[str, Any] | Response:
     """The JSON object in a request, or the answer to a wrong one."""
     try:
         body = json.loads(await request.body() or b"{}")
+    except ClientDisconnect:
+        return Response(status_code=400)  # which nobody reads
     except TooLargeError as error:
         return JSONResponse({"error": str(error)}, 413)
     except (ValueError, RecursionError) as error:

@@ -32,7 +32,7 @@ HEADERS = {
 """Headers of every answer, unless the answer has its own"""
 MAX_BODY, MAX_SGF_BODY = 64 << 10, 5 << 20
 SGF_PATH = "/api/open"
-MAX_LOGIN = 1024
+MAX_LOGIN, MAX_FIELDS = 1024, 20
 WRONG_S = 1.0
 """Time that a wrong password takes"""
 MAX_ATTEMPTS = 8
@@ -108,10 +108,9 @@ class Guard:
 
     async def _entrance(self, scope: Scope, headers: Headers, receive: Receive) -> Response | None:
         """The answer to a request without a session, or that begins one; None = the request has a session."""
-        query = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=20) if scope["query_string"] else {}
         is_get, path = scope["method"] in ("GET", "HEAD"), scope["path"]
-        if is_get and path == "/" and "token" in query:
-            if _same(query["token"][0], self._token):
+        if is_get and path == "/" and (token := _field(scope["query_string"], "token")) is not None:
+            if _same(token, self._token):
                 return self._begun(scope)
             return PlainTextResponse(f"wrong token, perhaps of an earlier start. {HOW}\n", 403)
         if self._password and scope["method"] == "POST" and path == "/login":
@@ -132,12 +131,11 @@ class Guard:
             while more and len(body) <= MAX_LOGIN:
                 message = await asyncio.wait_for(receive(), 5.0)
                 body, more = body + message.get("body", b""), message.get("more_body", False)
-            given = parse_qs(body[:MAX_LOGIN].decode("utf-8", "replace"), max_num_fields=5).get("password", [""])[0]
-            if _same(given, self._password):
+            if _same(_field(body[:MAX_LOGIN], "password") or "", self._password):
                 return self._begun(scope)
             await asyncio.sleep(WRONG_S)
             return HTMLResponse(LOGIN % "Wrong password.", 403)
-        except (TimeoutError, ValueError):
+        except TimeoutError:
             return PlainTextResponse("no password\n", 400)
         finally:
             self._attempts -= 1
@@ -184,6 +182,15 @@ def _limited(receive: Receive, limit: int) -> Receive:
 
 class TooLargeError(ValueError):
     """A body is larger than its limit."""
+
+
+def _field(encoded: bytes, name: str) -> str | None:
+    """A field of a query or a form; None = it is missing, or there are too many fields."""
+    try:
+        fields = parse_qs(encoded.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        return None
+    return fields[name][0] if name in fields else None
 
 
 def _same(given: str, expected: str) -> bool:

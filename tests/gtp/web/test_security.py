@@ -198,6 +198,41 @@ def test_half_a_request_keeps_nobody_out(tab):
         tab.play("C3")
 
 
+def raw_requests(tab):
+    """Requests that no browser sends, or that end too early."""
+    known = f"Host: 127.0.0.1:{tab.port}\r\nCookie: {tab.cookie}\r\n".encode()
+    json_body = known + b"Content-Type: application/json\r\nContent-Length: "
+    return [
+        b"POST /api/play HTTP/1.1\r\n" + json_body + b'100\r\n\r\n{"po',
+        b"POST /api/rollout HTTP/1.1\r\n" + json_body + b"100\r\n\r\n",
+        b"GET /events HTTP/1.1\r\n" + known + b"\r\n",
+        b"\x16\x03\x01\x02garbage\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /login HTTP/1.1\r\n" + known + b"Content-Length: 9999999\r\n\r\nx",
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n" + known + b"\r\n",
+        b"GET /?" + b"a=1&" * 200 + b"token=x HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % tab.port,
+        b"GET /?token=%%ff%%00 HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % tab.port,
+        b"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nHost: evil\r\n\r\n" % tab.port,
+        b"GET /api/state HTTP/1.1\r\n" + known + b"Cookie: \xff\xfe\r\n\r\n",
+        b"POST /api/%00 HTTP/1.1\r\n" + json_body + b"2\r\n\r\n{}",
+        b"POST /api/play HTTP/1.1\r\n" + json_body + b"-1\r\n\r\n{}",
+        b"DELETE /api/play HTTP/1.1\r\n" + known + b"\r\n",
+        b"OPTIONS * HTTP/1.1\r\n" + known + b"\r\n",
+    ]
+
+
+def test_broken_requests_leave_no_error(tab, caplog, capfd):
+    """They are refused, or end; none of them is a bug that is printed."""
+    for request in raw_requests(tab):
+        for waits in (True, False):
+            with socket.create_connection(("127.0.0.1", tab.port), 60.0) as raw:
+                raw.sendall(request)
+                if waits and b"Content-Length: 100" not in request:
+                    assert not raw.recv(12).startswith(b"HTTP/1.1 5"), request
+    tab.play("C3")
+    assert not caplog.records and capfd.readouterr().err == ""
+
+
 def test_streams_are_limited(tab):
     streams = [tab.events() for _ in range(MAX_STREAMS)]
     for stream in streams:
