@@ -13,7 +13,7 @@ const $ = (id) => document.getElementById(id);
 const NAMES = { black: "Black", white: "White" };
 const PARTS = ["values", "qValue", "qRollout", "policy", "visits", "line", "tree"];
 
-let state = null, openedFor = null, dismissed = null, acting = 0, layers = [], thinking = null, played = null, frame = 0;
+let state = null, openedFor = null, dismissed = null, acting = 0, layers = [], thinking = null, played = null, frame = 0, askedLayers = 0;
 const root = document.documentElement, sound = newSound();
 
 // --- the server -----------------------------------------------------------------------------------------------
@@ -401,8 +401,8 @@ function stopRollout() {
 }
 
 async function showLayer() {
-  const reply = await act("layers", { layer: layers[Number($("layer").value)] ?? "" });
-  if (!reply) return;
+  const asked = ++askedLayers, reply = await act("layers", { layer: layers[Number($("layer").value)] ?? "" });
+  if (!reply || asked !== askedLayers) return;
   layers = reply.layers;
   $("layer").closest(".walk").hidden = !layers.length;
   $("layer").max = Math.max(0, layers.length - 1);

@@ -196,3 +196,36 @@ def vertex(index: int, size: int) -> str:
 def index_of(text: str, size: int) -> int:
     """The index of a vertex."""
     return (size - int(text[1:])) * size + COLUMNS.index(text[0])
+
+
+def new_game(browser, **settings):
+    """Begin a game by the panel."""
+    if not browser.shows("start"):
+        browser.click("new")
+    for name, value in settings.items():
+        browser.set(name, value)
+    browser.click("start-play")
+    browser.wait(lambda: not browser.shows("start") and browser.stones() == 0, "a new game")
+
+
+def answered(browser, number):
+    """Wait until the engine has answered a move, or the game has left the play."""
+
+    def is_there():
+        state = browser.state()
+        return state["phase"] != "play" or (
+            state["number"] >= number and state["players"][state["toMove"]]["engine"] is False
+        )
+
+    browser.wait(is_there, f"no answer to move {number - 1}")
+
+
+def hinted(browser, asks, size):
+    """The move of the hint, which ends with the position."""
+    browser.wait(
+        lambda: browser.run("return document.getElementById('hint').ariaPressed;") == "false", "the hint's end"
+    )
+    asks()
+    browser.wait(lambda: browser.text("search").startswith("Hint: "), "a hint")
+    word = browser.text("search").removeprefix("Hint: ").split()[0]
+    return -1 if word == "pass" else index_of(word, size)

@@ -13,8 +13,7 @@ from pathlib import Path
 from PIL import Image
 
 from tests.conftest import ROOT
-from tests.gtp.web.browsers import Browser, Server
-from tests.gtp.web.test_browser import answered, hinted, new_game
+from tests.gtp.web.browsers import Browser, Server, answered, hinted, new_game
 
 DOCS = ROOT / "docs"
 SIZE = 9
@@ -26,7 +25,7 @@ DESKTOP, TALL, PHONE = (
     {"width": 1400, "height": 1010},
     {"width": 390, "height": 800, "is_phone": True},
 )
-LAYER = 6
+LAYER = 8
 COLORS = 256
 """Colours of a picture: a smaller file"""
 
@@ -70,7 +69,7 @@ def take(browser: Browser, name: str, element: str = "") -> None:
         clip = {"clip": box, "captureBeyondViewport": True}
     picture = browser.send("Page.captureScreenshot", format="png", optimizeForSpeed=False, **clip)
     image = Image.open(io.BytesIO(base64.b64decode(picture["data"]))).convert("RGB")
-    image.quantize(COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(DOCS / name, optimize=True)
+    image.quantize(COLORS, dither=Image.Dither.FLOYDSTEINBERG).save(DOCS / name, optimize=True)
 
 
 def begun_game(browser: Browser) -> None:
@@ -100,6 +99,7 @@ def layers(browser: Browser) -> None:
     """A hidden layer."""
     browser.click("thinks")
     browser.wait(lambda: browser.run("return document.getElementById('layer').max > 1;"))
+    time.sleep(THINK_S / 3)
     for _ in range(LAYER):
         before = browser.run("return document.getElementById('layer').getAttribute('aria-valuetext');")
         browser.click("layer-forward")

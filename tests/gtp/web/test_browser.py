@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.gtp.web.browsers import Browser, Server, index_of
+from tests.gtp.web.browsers import Browser, Server, answered, hinted, index_of, new_game
 
 FAST = ("--visits", "1", "--size", "9")
 MOST_MOVES = 200
@@ -38,28 +38,6 @@ def browse(tmp_path):
     assert not [url for url in addresses if not re.match(r"http://127\.0\.0\.1:\d+/|data:|chrome", url)]
 
 
-def new_game(browser, **settings):
-    """Begin a game by the panel."""
-    if not browser.shows("start"):
-        browser.click("new")
-    for name, value in settings.items():
-        browser.set(name, value)
-    browser.click("start-play")
-    browser.wait(lambda: not browser.shows("start") and browser.stones() == 0, "a new game")
-
-
-def answered(browser, number):
-    """Wait until the engine has answered a move, or the game has left the play."""
-
-    def is_there():
-        state = browser.state()
-        return state["phase"] != "play" or (
-            state["number"] >= number and state["players"][state["toMove"]]["engine"] is False
-        )
-
-    browser.wait(is_there, f"no answer to move {number - 1}")
-
-
 def by_mouse(browser, index, size):
     """Play a move by the mouse; -1 = a pass."""
     browser.click("pass") if index < 0 else browser.point(index, size)
@@ -79,17 +57,6 @@ def by_touch(browser, index, size):
     if browser.shows("confirm"):
         assert browser.run("return document.querySelectorAll('#board .pending').length;") == 1
         browser.point(index, size)
-
-
-def hinted(browser, asks, size):
-    """The move of the hint, which ends with the position."""
-    browser.wait(
-        lambda: browser.run("return document.getElementById('hint').ariaPressed;") == "false", "the hint's end"
-    )
-    asks()
-    browser.wait(lambda: browser.text("search").startswith("Hint: "), "a hint")
-    word = browser.text("search").removeprefix("Hint: ").split()[0]
-    return -1 if word == "pass" else index_of(word, size)
 
 
 def whole_game(browser, plays, size):
