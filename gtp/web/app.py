@@ -282,11 +282,20 @@ class App:
             return body
         try:
             future = await self._call(self._submit_position, body)
-            found = await asyncio.wrap_future(future) if future is not None else None
-        except (ValueError, RuntimeError) as error:
+        except ValueError as error:
             return JSONResponse({"error": " ".join(str(error).split())}, 400)
+        if future is None:
+            return JSONResponse({"error": "the engine is being loaded"}, 503)
+        try:
+            found = await asyncio.wrap_future(future)
+        except RuntimeError as error:
+            return JSONResponse({"error": " ".join(str(error).split())}, 503)
+        except asyncio.CancelledError:
+            if not future.cancelled():
+                raise
+            return JSONResponse({"error": "another action at the board stopped the analysis"}, 409)
         self._post(self._follow)
-        return JSONResponse({"error": "the engine is being loaded"}, 503) if found is None else JSONResponse(found)
+        return JSONResponse(found)
 
     def _submit_position(self, body: dict[str, Any]) -> "Future[dict[str, Any]] | None":
         from gtp.web.questions import analysed, game_of

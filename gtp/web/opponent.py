@@ -115,25 +115,25 @@ class Opponent:
             move.add_done_callback(lambda _: watched.close())
         self._move = move
 
-        def on_move(_: Any) -> None:
+        def on_move() -> None:
             if move is self._move:
                 self._move = None
                 if not move.cancelled():
                     done(_result(move))
 
-        move.add_done_callback(lambda _: self._post(on_move, _))
+        move.add_done_callback(lambda _: self._post(on_move))
 
     def estimate_end(self, game: Game, done: Callable[[EndEstimate | Exception], None]) -> None:
         """Estimate the end of a game; ``done`` gets the estimate or an error, unless it is cancelled."""
         ending = self._ending = self._engine.estimate_end(game)
 
-        def on_ending(_: Any) -> None:
+        def on_ending() -> None:
             if ending is self._ending:
                 self._ending = None
                 if not ending.cancelled():
                     done(_result(ending))
 
-        ending.add_done_callback(lambda _: self._post(on_ending, _))
+        ending.add_done_callback(lambda _: self._post(on_ending))
 
     def drop_estimate(self) -> None:
         """Ignore an estimate that has not come yet."""

@@ -10,7 +10,7 @@ from numba.core import event
 from engine.insight.raw_outputs import OWNER_LETTERS
 from engine.play.player import Player
 from gtp.web.compiling import KIND
-from tests.gtp.web.served import Tab, serving
+from tests.gtp.web.served import Tab, ready, serving
 from tests.playing import FEW, SEARCH
 
 
@@ -217,3 +217,30 @@ def test_compilation_is_told(tmp_path):
         tab.wait(lambda state: state["engine"]["text"] == "compiling kernels, once for this machine")
         may_end.set()
         tab.wait(lambda state: state["engine"] == {"state": "ready", "text": ""})
+
+
+def test_an_action_may_stop_the_analysis_of_a_position(tmp_path):
+    """It waits for the engine's move, which the player takes back: both end."""
+    with serving(tmp_path, play=replace(FEW, visits=0, seconds=3600.0, early_stop=False)) as (app, port):
+        tab = Tab(port).enter()
+        tab.wait(ready)
+        tab.post("new", size=9, color="black")
+        tab.post("play", point=40)
+        tab.wait(lambda state: state["engine"]["state"] == "thinking")
+        body = {"size": 9, "rules": "chinese", "komi": 7.5, "moves": [[1, 40]]}
+        found, waits, submit = [], threading.Event(), app._engine.submit
+
+        def noted(*arguments):
+            future = submit(*arguments)
+            waits.set()
+            return future
+
+        app._engine.submit = noted
+        asking = threading.Thread(
+            target=lambda: found.append(tab.request("POST", "/api/position", json.dumps(body).encode()))
+        )
+        asking.start()
+        waits.wait()
+        tab.post("undo")
+        asking.join()
+        assert found[0][0] == 409 and b"another action" in found[0][2]
