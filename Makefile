@@ -19,10 +19,13 @@ SOURCES := engine gtp bench weights tests docs
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help gtp test test-slow lint bench map signature wheel clean
+.PHONY: help play gtp test test-slow lint bench map signature wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' Makefile
+
+play: $(PLAY) ## install if needed, then play in the browser
+	@trap : INT; $(BIN)/keima play $(ARGS) || [ $$? -eq 130 ]
 
 gtp: $(PLAY) ## install if needed, then play: GTP on standard input and output
 	@trap : INT; $(BIN)/keima gtp $(ARGS) || [ $$? -eq 130 ]

@@ -50,6 +50,8 @@ class PlayerSettings:
     """loads a network on a device, as for :func:`engine.play.factory.load_parts`; None = the usual loader"""
     human: NetworkPath | None = None
     """human network of ``setup.human_weights``; None = none"""
+    any_size: bool = False
+    """rollouts alone play the board sizes that the network does not play, as with the default network"""
 
 
 def greet() -> None:
@@ -70,7 +72,11 @@ def calm_openmp() -> None:
         os.environ.setdefault(name, value)
 
 
-def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]" = lambda early: None) -> "Player":
+def load_player(
+    settings: PlayerSettings,
+    begin: "Callable[[EarlySession], None]" = lambda early: None,
+    on_counts: "Callable[[int, int], None] | None" = None,
+) -> "Player":
     """Import the player's modules, load the network, and warm up search and network, with progress on standard error.
 
     Kernels that no earlier start has compiled are compiled by several processes. Kernels of the end of a game and of
@@ -80,6 +86,7 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]
 
     Args:
         begin: called, before heavy imports, with the session that keeps the game until the player is loaded.
+        on_counts: gets the progress of compilation instead of standard error, as in :func:`compile_progress`.
     Raises:
         ValueError: a setting cannot be used; one line.
     """
@@ -88,11 +95,11 @@ def load_player(settings: PlayerSettings, begin: "Callable[[EarlySession], None]
 
     setup, expected = settings.setup, expected_input(settings.network)
     # Only the default network is replaced on boards that it does not play.
-    any_size = setup.weights == DEFAULT
+    any_size = setup.weights == DEFAULT or settings.any_size
     if any_size or settings.network is None or expected:
         sizes = None if any_size or expected is None else expected.sizes
         begin(EarlySession(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
-    with compiling_ahead(expected.encoder if expected else "") as ahead:
+    with compiling_ahead(expected.encoder if expected else "", on_counts) as ahead:
         # Imported objects stay: collections while they are made, and later ones that visit them, would take a tenth of
         # the time until the first move.
         gc.disable()
@@ -146,25 +153,28 @@ class Ahead(NamedTuple):
 
 
 @contextlib.contextmanager
-def compiling_ahead(encoder: str) -> Iterator[Ahead]:
+def compiling_ahead(encoder: str, on_counts: "Callable[[int, int], None] | None" = None) -> Iterator[Ahead]:
     """Context manager: processes compile missing kernels while the block runs, with progress on standard error.
 
     The block imports the search, calls :meth:`Ahead.compile_first`, and warms up search and network.
 
     Args:
         encoder: the network's encoder; empty = no network, and this process compiles kernels as it calls them.
+        on_counts: as for :func:`compile_progress`.
     """
     calm_openmp()
     from engine.play import ahead
 
     is_needed = bool(encoder and ahead.missing(encoder, ahead.FIRST))
     helpers = ahead.start_helpers(encoder) if encoder and ahead.missing(encoder) else []
-    with compile_progress(encoder if is_needed else ""):
+    with compile_progress(encoder if is_needed else "", on_counts=on_counts):
         yield Ahead(encoder, is_needed, helpers)
 
 
 @contextlib.contextmanager
-def compile_progress(encoder: str = "", names: tuple[str, ...] = ()) -> Iterator[None]:
+def compile_progress(
+    encoder: str = "", names: tuple[str, ...] = (), on_counts: "Callable[[int, int], None] | None" = None
+) -> Iterator[None]:
     """Context manager: show the progress of compilation on standard error; nothing if no kernel is compiled.
 
     Threads: any; a thread of its own shows the progress and ends with the block.
@@ -172,12 +182,14 @@ def compile_progress(encoder: str = "", names: tuple[str, ...] = ()) -> Iterator
     Args:
         encoder: encoder whose kernels are being compiled ahead; empty = this process compiles kernels as it calls them.
         names: names of :data:`engine.play.ahead.KERNELS` to count; empty = the kernels of the first move.
+        on_counts: gets the numbers of compiled kernels and of all kernels instead of standard error.
     """
     from numba.core import event
 
     seen, finished = event.RecordingListener(), threading.Event()
     with event.install_listener("numba:compile", seen):
-        watcher = threading.Thread(target=_watch, args=(seen, encoder, names, finished), name="progress", daemon=True)
+        arguments = (seen, encoder, names, finished, on_counts)
+        watcher = threading.Thread(target=_watch, args=arguments, name="progress", daemon=True)
         watcher.start()
         try:
             yield
@@ -186,13 +198,19 @@ def compile_progress(encoder: str = "", names: tuple[str, ...] = ()) -> Iterator
             watcher.join()
 
 
-def _watch(seen: "RecordingListener", encoder: str, names: tuple[str, ...], finished: threading.Event) -> None:
+def _watch(
+    seen: "RecordingListener", encoder: str, names: tuple[str, ...], finished: threading.Event,
+    on_counts: "Callable[[int, int], None] | None",
+) -> None:  # fmt: skip
     """Wait until a kernel is compiled instead of loaded, then show the progress until ``finished`` is set."""
     while not (encoder or seen.buffer):
         if finished.wait(LOOK_S):
             return
     counts = partial(_counts, seen, encoder, names)
-    if sys.stderr.isatty():
+    if on_counts is not None:
+        while not finished.wait(LOOK_S):
+            on_counts(*counts())
+    elif sys.stderr.isatty():
         from gtp.cli.terminal import compile_bar
 
         compile_bar(counts, finished)

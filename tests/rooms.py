@@ -17,7 +17,7 @@ FLOORS = (
     ("engine.rollout", "engine.features", "engine.inference", "engine.pictures"),
     ("engine.records", "engine.search"),
     ("engine.play", "engine.train"),
-    ("engine.insight", "engine.evaluation", "engine.selfplay"),
+    ("engine.insight", "engine.evaluation", "engine.selfplay", "engine.live"),
     ("engine.alphago", "engine.zero"),
     ("gtp",),
     ("bench",),

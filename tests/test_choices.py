@@ -7,6 +7,7 @@ import torch
 
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions, TrainOptions, declaration
 from engine.nets.network import RawHeads
+from engine.play.levels import settings_of
 from engine.records.filters import Filters
 from engine.records.shards import BuildOptions
 from engine.search.choosing import best_first
@@ -29,6 +30,7 @@ USES = {
     (SearchOptions, "virtual_loss_on"): lambda options: new_tuning(options, None, None),
     (SearchOptions, "move_choice"): lambda options: best_first([], options.move_choice),
     (SearchOptions, "root_symmetries"): lambda options: root_symmetries(resolved(options, None)),
+    (PlayOptions, "level"): lambda options: settings_of(options.level, 9),
     (TrainOptions, "optimizer"): lambda options: new_optimizer(torch.nn.Linear(2, 2), options),
     (TrainOptions, "schedule"): lambda options: learning_rate(1, options),
     (TrainOptions, "value_loss"): value_loss,

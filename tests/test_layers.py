@@ -28,6 +28,7 @@ STANDARD_LIBRARY_ONLY = (
 ONLY_IN = {
     ("torch", "safetensors"): ("engine.nets", "engine.inference", "engine.train", "gtp.cli", "bench"),
     ("click", "rich"): ("gtp.cli", "bench"),
+    ("starlette", "uvicorn"): ("gtp.web",),
     ("ray",): ("engine.system.on_ray",),
     ("jinja2", "markupsafe", "matplotlib"): ("engine.pictures",),
 }
@@ -100,8 +101,20 @@ def test_packages_stay_where_they_belong():
 
 
 def test_the_command_starts_light():
-    heavy = ("torch", "numba", "numpy", "engine.go.board", "bench", "engine.records", "engine.train")
+    heavy = ("torch", "numba", "numpy", "engine.go.board", "bench", "engine.records", "engine.train", "starlette",
+             "uvicorn", "asyncio")  # fmt: skip
     code = f"import gtp.cli.gtp, sys; print([name for name in {heavy} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_the_page_is_served_before_anything_heavy_is_imported():
+    """The first paint waits for none of them; the page of keima play is answered while they load."""
+    heavy = ("torch", "numba", "numpy", "sgfmill", "engine.go.board", "engine.play", "bench")
+    code = (
+        "import gtp.cli.play, gtp.web.app, gtp.web.connections, gtp.web.guard, sys;"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
 

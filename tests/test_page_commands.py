@@ -27,10 +27,11 @@ from tests.train.pattern_games import SIZE, random_game
 PROGRAMS = ("keima", "python", "make", "torchrun", "ray", "export", "uv", "pipx", "gogui-twogtp", "leelaz")
 """First words of a command; other lines in fenced blocks are settings, transcripts, files and Windows' commands."""
 LEFT_OUT = {
-    r"make (gtp|test|lint|test-slow)\b": "installs packages from the internet",
+    r"make (gtp|play|test|lint|test-slow)\b": "installs packages from the internet",
     r"uv |pipx |python -m venv": "installs packages from the internet",
     r"keima weights get \w": "downloads from the internet",
     r"export RAY|ray ": "needs a cluster of two machines; the commands that use it run with --ray local",
+    r"keima play": "serves until it is stopped; tests/gtp/web starts it",
     r"gogui-twogtp ": "another program, without a package for Python; bench/match plays the same games",
 }
 """Beginnings of the commands that are not run, and why"""

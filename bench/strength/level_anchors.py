@@ -4,6 +4,7 @@ A level draws its moves here as in play (:func:`engine.play.levels.drawn`), but 
 resigns. The other program speaks GTP, scores the finished game, and may resign. Start at :func:`play_anchor`.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ class Anchor:
 
 
 def play_anchor(server: InferenceServer, size: int, level: Level, anchor: Anchor, start: int, games: int) -> Result:
-    """Play games of a level against an anchor, by their numbers; the level has Black in even-numbered ones.
+    """Play games of a level against an anchor at once, by their numbers; the level has Black in even-numbered ones.
 
     Returns:
         Result: of the level.
@@ -47,14 +48,16 @@ def play_anchor(server: InferenceServer, size: int, level: Level, anchor: Anchor
         EngineError: the other program failed.
         EngineRefused: it refused a command; if it refuses to score, the game is scored as it stands.
     """
-    found = [0, 0, 0]
-    search = Search(SearchOptions(threads=1, seed=1), server, ENCODERS[server.spec.encoder])
-    with closing(search):
-        for number in range(start, start + games):
-            with closing(GtpClient(anchor.command)) as client:
-                lead = _play(search, size, level, client, number)
-            found[1 if lead == 0 else 0 if lead > 0 else 2] += 1
-    return Result(*found)
+
+    def play(number: int) -> int:
+        search = Search(SearchOptions(threads=1, seed=1), server, ENCODERS[server.spec.encoder])
+        with closing(search), closing(GtpClient(anchor.command)) as client:
+            lead = _play(search, size, level, client, number)
+        return 1 if lead == 0 else 0 if lead > 0 else 2
+
+    with ThreadPoolExecutor(games) as pool:
+        found = list(pool.map(play, range(start, start + games)))
+    return Result(*(found.count(kind) for kind in range(3)))
 
 
 def _play(search: Search, size: int, level: Level, client: GtpClient, number: int) -> float:

@@ -170,7 +170,7 @@ def command(size: int, levels: str, games: int, people: Path | None, sgf: Path |
                     sgf.mkdir(parents=True, exist_ok=True)
                     (sgf / f"{size}-{name}-{i}.sgf").write_text(write_sgf(game, name, name), encoding="utf-8")
             if people:
-                recorded = [game for path in sorted(people.glob("*.sgf"))[:games] if (game := _read(path, size))]
+                recorded = [one for path in sorted(people.glob("*.sgf"))[:games] if (one := _read(path, size))]
                 _show("people", recorded, count_faults(server, recorded))
 
 

@@ -39,7 +39,7 @@ from engine.search.level_choice import Level
 from engine.system.files import alone_in, sha256_of, written_whole
 from engine.system.run_folder import add_line, read_lines
 from gtp.cli import one_line_errors
-from gtp.cli.terminal import bar
+from gtp.cli.terminal import progress_bar, say
 from weights import DEFAULT, LEVELS, find
 
 PATH = (
@@ -57,6 +57,7 @@ PATH = (
     Level(16, 0.35, 0.1, 1.0, 0.0),
     Level(32, 0.35, 0.1, 1.0, 0.0),
     Level(64, 0.35, 0.1, 1.0, 0.0),
+    Level(128, 0.35, 0.1, 1.0, 0.0),
 )
 """Rungs of the path, the weakest first"""
 MIDDLE = 6
@@ -68,6 +69,8 @@ RUNG_GAMES = {9: 60, 13: 40, 19: 24}
 """Games of a rung against the next one"""
 LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 """Games of levels two ranks apart"""
+ANCHOR_CHUNK = 3
+"""Games against an anchor at once"""
 FIRST_GAMES = {9: 10, 13: 6, 19: 4}
 ANCHOR_GAMES = {9: 40, 13: 20, 19: 20}
 """Games of an anchor, and those of the first before the rungs with a search play"""
@@ -161,8 +164,8 @@ class Games:
         """Play a pair until it has ``games`` games; those that stand are kept."""
         assert self._server is not None, "opened to read"
         key = second.name if isinstance(second, Anchor) else second
-        chunk = 1 if isinstance(second, Anchor) else CHUNK[size]
-        with bar(self._console, transient=True) as progress:
+        chunk = ANCHOR_CHUNK if isinstance(second, Anchor) else CHUNK[size]
+        with progress_bar(self._console) as progress:
             task = progress.add_task(f"{size}x{size}: {text_of(first)} - {text_of(key)}", total=games)
             while (start := self.count(size, first, key, handicap)) < games:
                 progress.update(task, completed=start)
@@ -180,6 +183,8 @@ class Games:
         }  # fmt: skip
         add_line(self._path, json.dumps(line))
         self.played.append(one)
+        names, score = f"{text_of(one.first)} - {text_of(one.second)}", " : ".join(map(str, one.result))
+        say(self._console, f"{one.size}x{one.size}, handicap {one.handicap}, {names}  {score}")
 
     def wins(self, size: int) -> dict[tuple[str, str], float]:
         """Wins between players on a board, without handicap games; a draw is half a win for each."""
@@ -209,14 +214,14 @@ def play_rungs(games: Games, size: int, top: float = math.inf) -> None:
 
 
 def play_anchor_games(games: Games, size: int, anchor: Anchor, count: int) -> None:
-    """An anchor against the rungs near its strength: each game against the rung that is nearest so far."""
-    while sum(games.count(size, rung, anchor.name) for rung in PATH) < count:
+    """An anchor against the rungs near its strength: the next games are against the rung that is nearest so far."""
+    while (done := sum(games.count(size, rung, anchor.name) for rung in PATH)) < count:
         elo = {one.name: one.elo for one in rated(games.wins(size))}
         rung = PATH[MIDDLE]
         if anchor.name in elo:
             known = [one for one in PATH if text_of(one) in elo]
             rung = min(known, key=lambda one: abs(elo[text_of(one)] - elo[anchor.name]))
-        games.play(size, rung, anchor, games.count(size, rung, anchor.name) + 1)
+        games.play(size, rung, anchor, games.count(size, rung, anchor.name) + min(ANCHOR_CHUNK, count - done))
 
 
 def places(games: Games, size: int, folder: Path, keeps: bool = True) -> dict[str, float]:

@@ -269,6 +269,17 @@ def _read_game(data: bytes, encoding: str, n_moves: int | None = None) -> SgfGam
     return _Reader(list(sgf_grammar.main_sequence_iter(parsed_tree(data))), encoding, n_moves).game
 
 
+def game_of_nodes(nodes: list[dict[str, list[bytes]]]) -> SgfGame:
+    """The game along a line of nodes from the root, such as a variation of an :class:`engine.go.sgf_tree.SgfTree`.
+
+    Args:
+        nodes: property -> raw values, in UTF-8; only read.
+    Raises:
+        ValueError: as :func:`read_sgf`.
+    """
+    return _Reader(nodes, "utf-8", None).game
+
+
 def parsed_tree(data: bytes) -> Any:
     """sgfmill's ``Coarse_game_tree`` of the first game in ``data``, within the limits ``MAX_...``.
 
@@ -363,24 +374,12 @@ class _Reader:
             raise ValueError(f"SGF: board {columns}x{rows}, expected a square one of {MIN_SIZE} to {MAX_SIZE}")
         return columns
 
-    def _point(self, raw: bytes) -> int:
-        """Point of a move or stone; an empty value and, up to 19x19, ``tt`` are passes."""
-        text = raw.strip().lower()
-        size = self.game.size
-        if not text or (text == b"tt" and size <= 19):
-            return PASS
-        column, row = (text[0] - 97, text[1] - 97) if len(text) == 2 else (-1, -1)
-        if not (0 <= column < size and 0 <= row < size):
-            shown = _shown(raw.decode("ascii", "replace"))
-            raise ValueError(f"SGF: [{shown}] is not a point of a {size}x{size} board")
-        return int(point_at(row, column, size))
-
     def _points(self, values: list[bytes]) -> list[int]:
         """Points of a setup list, rectangles (``aa:cc``) expanded."""
         points = []
         for value in values:
             first, _, last = value.partition(b":")
-            low, high = self._point(first), self._point(last or first)
+            low, high = point_in(first, self.game.size), point_in(last or first, self.game.size)
             if PASS in (low, high):
                 continue
             stride = self.game.size + 1
@@ -440,8 +439,24 @@ class _Reader:
             if name in node and self._moves_left:
                 if not self.game.moves:
                     self.game.to_move = color
-                self.game.moves.append((color, self._point(node[name][0])))
+                self.game.moves.append((color, point_in(node[name][0], self.game.size)))
                 self._moves_left -= 1
+
+
+def point_in(raw: bytes, size: int) -> int:
+    """Point of a raw value of a move or stone; an empty value and, up to 19x19, ``tt`` are passes.
+
+    Raises:
+        ValueError: not a point of the board; the message is one line.
+    """
+    text = raw.strip().lower()
+    if not text or (text == b"tt" and size <= 19):
+        return PASS
+    column, row = (text[0] - 97, text[1] - 97) if len(text) == 2 else (-1, -1)
+    if not (0 <= column < size and 0 <= row < size):
+        shown = _shown(raw.decode("ascii", "replace"))
+        raise ValueError(f"SGF: [{shown}] is not a point of a {size}x{size} board")
+    return int(point_at(row, column, size))
 
 
 def _shown(text: str) -> str:

@@ -20,8 +20,13 @@ class SgfTree:
 
     def __init__(self, tree: Any) -> None:
         """Convert sgfmill's ``Coarse_game_tree``; called by :func:`read_trees`."""
-        self._root = _Branch.of(tree)
+        self._root = Branch.of(tree)
         self._main = list(self._root.first_line())
+
+    @property
+    def root(self) -> "Branch":
+        """The root with its subtree; once it is changed, only :meth:`to_bytes` and :meth:`every_node` are valid."""
+        return self._root
 
     def main_line(self) -> list[Node]:
         """The nodes of the main line."""
@@ -64,9 +69,9 @@ class SgfTree:
         parent = self._main[at]
         if not parent.children or not nodes:
             return
-        first = branch = _Branch(nodes[0])
+        first = branch = Branch(nodes[0])
         for properties in nodes[1:]:
-            branch.children.append(_Branch(properties))
+            branch.children.append(Branch(properties))
             branch = branch.children[0]
         parent.children.append(first)
 
@@ -77,30 +82,30 @@ class SgfTree:
         return written
 
 
-class _Branch:
-    """A node with its subtree."""
+class Branch:
+    """A node with its subtree, which callers may change."""
 
     def __init__(self, properties: Node) -> None:
         self.properties = properties
-        self.children: list[_Branch] = []
+        self.children: list[Branch] = []
 
     @classmethod
-    def of(cls, tree: Any) -> "_Branch":
+    def of(cls, tree: Any) -> "Branch":
         """Convert sgfmill's ``Coarse_game_tree``."""
         root = cls(tree.sequence[0])
         # make_tree also sets an attribute ``_children`` of each node to an empty list; it is not used.
         sgf_grammar.make_tree(tree, root, lambda parent, properties: cls(properties), _append)
         return root
 
-    def first_line(self) -> "Iterator[_Branch]":
+    def first_line(self) -> "Iterator[Branch]":
         """This node, its first child, that child's first child, and so on."""
-        node: _Branch | None = self
+        node: Branch | None = self
         while node is not None:
             yield node
             node = node.children[0] if node.children else None
 
 
-def _append(parent: _Branch, child: _Branch) -> None:
+def _append(parent: Branch, child: Branch) -> None:
     parent.children.append(child)
 
 

@@ -212,10 +212,14 @@ def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -
     if player.network_path is None:
         raise ValueError("there is no network to ask")
     position = player.position_for(color)
-    return raw_evaluation(_network(player.network_path), position, symmetry, optimism, player.encoder)
+    return raw_evaluation(raw_network(player.network_path), position, symmetry, optimism, player.encoder)
 
 
 @functools.lru_cache(maxsize=1)
-def _network(path: NetworkPath) -> RawNetwork:
-    """The network of a file; the one used last stays loaded."""
+def raw_network(path: NetworkPath) -> RawNetwork:
+    """The network of a file; the one used last stays loaded. Threads: any.
+
+    Raises:
+        ValueError: as for :class:`engine.nets.raw.RawNetwork`.
+    """
     return RawNetwork(path)

@@ -1,4 +1,5 @@
-"""All outputs of a network in float32 on the CPU, for comparison with other engines; searches do not use them.
+"""All outputs of a network in float32 on the CPU, for comparison with other engines and for pictures; searches do not
+use them.
 
 Some outputs of :class:`engine.nets.katago.model.KataGoOutput` exist only for KataGo's networks.
 """
@@ -9,6 +10,7 @@ from engine.nets.files.read import read_network
 from engine.nets.katago.model import KataGoNet, KataGoOutput
 from engine.nets.network import NetArrays
 from engine.nets.on_device import Reference, pair_spec
+from engine.nets.trace import Trace, trace
 from weights import NetworkPath, files_of
 
 UNKNOWN = -1.0
@@ -52,6 +54,24 @@ class RawNetwork:
         found = network.raw(self._references[0].outputs(planes, globals_), globals_, optimism)
         policy, *numbers, ownership = (part[0] for part in found)
         return RawOutput._make([policy, *map(float, numbers), ownership])
+
+    def trace(self, planes: np.ndarray, globals_: np.ndarray) -> Trace:
+        """What the network's layers compute (:func:`engine.nets.trace.trace`); of AlphaGo's pair the layers of both,
+        ``policy.`` or ``value.`` before their names.
+
+        Args:
+            planes: float32[B, C, N, N] of the spec's encoder; ``globals_`` float32[B, G].
+        Raises:
+            ValueError: a board size that the network does not play, or torch is missing; one line.
+        """
+        self.spec.check_sizes(planes.shape[2:3])
+        traces = [trace(one, planes[:, : one.shape.planes], globals_) for one in self._networks]
+        if len(traces) == 1:
+            return traces[0]
+        policy, value = traces
+        named = (("policy", policy), ("value", value))
+        layers = {f"{prefix}.{name}": made for prefix, one in named for name, made in one.layers.items()}
+        return Trace(layers, NetArrays(policy.heads.policy, value.heads.value))
 
 
 def _plain(found: NetArrays) -> RawOutput:

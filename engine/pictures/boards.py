@@ -1,7 +1,7 @@
 """Go boards as SVG: the empty board, stones and marks, diagrams with numbered moves.
 
-Points are policy indices. Colours are CSS variables of ``page.css``; ``board.js`` draws the same stones and marks in a
-browser.
+Points are policy indices. Colours are CSS variables of ``page.css``; ``board.js`` draws the same board, stones and
+marks in a browser.
 """
 
 import math
@@ -17,7 +17,7 @@ from engine.pictures.drawing import svg
 CELL = 24
 """Distance between neighbouring lines, in units of the drawing"""
 STONE_RADIUS = 11.2
-LAYERS = '<g id="owners"></g><g id="stones"></g><g id="marks"></g>'
+LAYERS = '<g class="owners"></g><g class="stones"></g><g class="marks"></g>'
 """Empty SVG groups, drawn on a board, that ``board.js`` fills"""
 
 
@@ -43,7 +43,8 @@ def _grid(size: int) -> str:
     drawn = [f'<rect width="{side}" height="{side}" rx="4" fill="var(--board)"/>']
     drawn.append(f'<path d="{lines}" stroke="var(--line)" fill="none"/>')
     drawn += [circle(row * size + column, size, 2.6, 'fill="var(--line)"') for row, column in star_points(size)]
-    drawn.append('<g fill="var(--line)" font-size="10" text-anchor="middle" aria-hidden="true">')
+    style = 'fill="var(--line)" font-size="10" text-anchor="middle"'
+    drawn.append(f'<g class="coordinates" {style} aria-hidden="true">')
     for n in range(size):
         x, y = centre(n * size + n, size)
         drawn.append(

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.config import ADAPTIVE, FULL, PlayOptions
+from engine.config import ADAPTIVE, FULL, RANKS, PlayOptions
+from engine.config.declaration import no_branch
 from engine.go.geometry import index_of, point_of
 from engine.go.position import Position
 from engine.search.level_choice import FULL_STRENGTH, Level, draw_by_level, new_level_scratch
@@ -117,9 +118,11 @@ def nearest(name: str, size: int) -> str:
     """The level of a board size that is nearest to a rank; ``max`` where there are no levels.
 
     Args:
-        name: a level of any board size.
+        name: a rank, or ``max``.
     """
     there = names(size)
+    if name != FULL and name not in RANKS:
+        raise no_branch("level", name)
     if name in there or len(there) == 1:
         return name if name in there else FULL
     return min(there[:-1], key=lambda one: abs(_rank(one) - _rank(name)))
@@ -131,8 +134,9 @@ def _rank(name: str) -> int:
 
 
 def settings_of(name: str, size: int) -> Level:
-    """The settings of the level :func:`nearest` to a name; ``FULL_STRENGTH`` for ``max``."""
-    name = nearest(name, size)
+    """The settings of the level :func:`nearest` to a name; ``FULL_STRENGTH`` for ``max``, those of :data:`FIRST` for
+    ``auto``."""
+    name = nearest(FIRST if name == ADAPTIVE else name, size)
     return FULL_STRENGTH if name == FULL else table().boards[_board(size)][name].settings
 
 

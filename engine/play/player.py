@@ -145,6 +145,11 @@ class Player(GameSession):
         return self._backend.server
 
     @property
+    def search(self) -> Search:
+        """The search, whose tree may be read during a run; another one after a change of options or board size."""
+        return self._search
+
+    @property
     def encoder(self) -> Encoder | None:
         """The network's encoder, with the human profile; None without a network for the current board size."""
         return self._backend.encoder
@@ -231,6 +236,8 @@ class Player(GameSession):
     def take_over(self, session: GameSession) -> None:
         """Continue another session's game and clock."""
         self._before_change()
+        if session.game.size != self.game.size or session.game.n_moves < self.game.n_moves:
+            self._unsettled_until = 0  # Another game, or one that was taken back.
         self.game, self.clock = session.game, session.clock
         self._fit_search()
 

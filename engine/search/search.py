@@ -10,7 +10,7 @@ If the next position follows from the current one by moves, its subtree is kept 
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -32,8 +32,9 @@ from engine.search.endings import RootEnding, is_near_end
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.ownership import NO_OWNERSHIP, NodeOwnership
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
-from engine.search.state import Run, SharedTree
+from engine.search.state import Run, Setup, SharedTree
 from engine.search.stoppers import Interrupt, SearchLimits, VisitLimit
+from engine.search.successors import Successors
 from engine.search.symmetries import SymmetricEvaluation
 from engine.search.tree import (
     EXPANDED,
@@ -49,6 +50,7 @@ from engine.search.tree import (
     clear,
     follow,
 )
+from engine.search.tree_top import TreeTop, new_tree_top, read_top
 from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries, tree_bytes
 from engine.search.values import root_lead, root_value
 from engine.search.worker import FIRST_S, Workers
@@ -415,6 +417,40 @@ class Search:
             ownership_stdev=owners.stdev,
             network_score_stm=own_lead,
         )
+
+    @property
+    def setup(self) -> Setup:
+        """The constants of the search. Threads: any."""
+        return self._setup
+
+    @property
+    def root(self) -> Position:
+        """The position that is searched; only read. Threads: any, but not during :meth:`set_position`."""
+        return self._root
+
+    def top(self) -> tuple[TreeTop, int, int]:
+        """A snapshot of the top of the tree, as :func:`engine.search.tree_top.read_top` fills it.
+
+        Returns:
+            the arrays, the number of moves and the number of positions in them.
+        Threads: as for :meth:`report`.
+        """
+        shared, top = self._shared, new_tree_top(int(self._root.board.meta[META_SIZE]))
+        with shared.lock:
+            moves, rows = read_top(shared.tree, shared.tuning.rollout_weight, top)
+        return top, moves, rows
+
+    def successors(self, points: Iterable[int]) -> Successors | None:
+        """Evaluations of the positions after moves at the root, beside a run; None without the network's values.
+
+        Args:
+            points: legal moves, each once, in the order of evaluation.
+        Threads: as for :meth:`report`; the result is of use until :meth:`set_position`.
+        """
+        network = self._setup.network
+        if network is None or "value" not in network.server.spec.heads:
+            return None
+        return Successors(self._setup, network, self._root, points)
 
     def _ownership_within(self, limits: SearchLimits) -> np.ndarray | None:
         """:meth:`ownership_black` within a run's limits; None if the run has less than ``LEAST_S``."""

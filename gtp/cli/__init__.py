@@ -81,6 +81,7 @@ class KeimaGroup(KeimaCommand, click.Group):
 
 
 SUBCOMMANDS = {
+    "play": ("gtp.cli.play:play", "Play a game in the browser"),
     "gtp": ("gtp.cli.gtp:gtp", "Play: speak GTP on standard input and output"),
     "analysis": (
         "gtp.cli.analysis:analysis",

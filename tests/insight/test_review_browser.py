@@ -31,7 +31,7 @@ ACT = """<script>
     const b = box(), x = b.left + b.width * 24 * (column + 1.5) / 240, y = b.top + b.height * 24 * (row + 1) / 240;
     pointer(board, "pointerdown", x, y); pointer(board, "pointerup", x, y);
   };
-  const stones = () => $("stones").querySelectorAll("circle").length;
+  const stones = () => board.querySelectorAll(".stones circle").length;
   seen.start = status();
   key("ArrowRight"); key("ArrowRight"); seen.right = [status(), stones()];
   key("ArrowLeft"); seen.left = status();

@@ -7,11 +7,12 @@ were compiled besides.
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 from numba import typeof
 
-from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.config import FULL, PlayOptions, SearchOptions, SetupOptions
 from engine.features.encoder import ENCODERS, kernel_of
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
@@ -26,7 +27,7 @@ from gtp.cli.options import options_from
 from gtp.cli.settings import read_settings
 from gtp.startup import PlayerSettings, load_player
 from tests.playing import DEAD_STONES, position
-from weights import find_network, players
+from weights import DEFAULT, find_network, players
 
 GAMES = (("default", "keima-1"), ("alphago-9", "alphago-49"))
 
@@ -79,6 +80,10 @@ def play(name, encoder):
     for _ in range(29):
         player.genmove(BLACK)
         player.genmove(WHITE)
+    if name == DEFAULT:
+        player.configure(replace(player.options, level="10k"), player.search_options)
+        player.genmove(BLACK)
+        player.configure(replace(player.options, level=FULL), player.search_options)
     for rules in ("chinese", "japanese", "tromp-taylor"):
         position(player, DEAD_STONES, BLACK)
         player.set_rules(rules_named(rules))
