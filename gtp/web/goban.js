@@ -4,9 +4,12 @@ const TOUCH_PX = 24, LABEL_PX = 14, MOST_LABEL = 13;
 const MARGIN = 18, LABELLED = 30;
 /** Paint of the stones, which page.css's colours are for smaller drawings. */
 const PAINT = `<defs>
-<radialGradient id="shine-b" cx=".36" cy=".3" r=".75"><stop offset="0" stop-color="#686868"/><stop offset=".35" stop-color="#2e2e2e"/><stop offset="1" stop-color="#0c0c0c"/></radialGradient>
-<radialGradient id="shine-w" cx=".38" cy=".32" r=".8"><stop offset="0" stop-color="#fff"/><stop offset=".6" stop-color="#f6f4ef"/><stop offset="1" stop-color="#d5d1c6"/></radialGradient>
-<linearGradient id="wood" x2=".35" y2="1"><stop stop-color="#fff" stop-opacity=".16"/><stop offset="1" stop-color="#000" stop-opacity=".04"/></linearGradient>
+<radialGradient id="shine-b" cx=".36" cy=".3" r=".75"><stop offset="0" stop-color="#686868"/>
+<stop offset=".35" stop-color="#2e2e2e"/><stop offset="1" stop-color="#0c0c0c"/></radialGradient>
+<radialGradient id="shine-w" cx=".38" cy=".32" r=".8"><stop offset="0" stop-color="#fff"/>
+<stop offset=".6" stop-color="#f6f4ef"/><stop offset="1" stop-color="#d5d1c6"/></radialGradient>
+<linearGradient id="wood" x2=".35" y2="1"><stop stop-color="#fff" stop-opacity=".16"/>
+<stop offset="1" stop-color="#000" stop-opacity=".04"/></linearGradient>
 </defs>`;
 
 /** Colours of a board's text, row by row from the top: 0 = empty, 1 = Black, 2 = White. */
@@ -40,7 +43,8 @@ export function newGoban(element, hears) {
 
   function resize(next) {
     size = next;
-    element.innerHTML = boardText(size, "", 'id="board" tabindex="0" aria-roledescription="Go board" aria-describedby="said"');
+    const attributes = 'id="board" tabindex="0" aria-roledescription="Go board" aria-describedby="said"';
+    element.innerHTML = boardText(size, "", attributes);
     svg = element.firstElementChild;
     svg.setAttribute("role", "application");
     svg.insertAdjacentHTML("afterbegin", PAINT);
@@ -70,9 +74,10 @@ export function newGoban(element, hears) {
   /** Margins with room for the coordinates, or without; letters of the same size on every board. */
   function frame() {
     const left = hasLabels ? LABELLED : MARGIN, wide = CELL * (size - 1) + MARGIN + left;
-    svg.setAttribute("viewBox", `${CELL * 1.5 - left} ${CELL - MARGIN} ${wide} ${wide}`);
+    const box = { x: CELL * 1.5 - left, y: CELL - MARGIN, width: wide, height: wide };
+    svg.setAttribute("viewBox", Object.values(box).join(" "));
     for (const wood of svg.querySelectorAll(":scope > rect")) {
-      for (const [name, value] of [["x", CELL * 1.5 - left], ["y", CELL - MARGIN], ["width", wide], ["height", wide], ["rx", 0]]) wood.setAttribute(name, value);
+      for (const [name, value] of Object.entries({ ...box, rx: 0 })) wood.setAttribute(name, value);
     }
     const units = Math.min(MOST_LABEL, (LABEL_PX * wide) / Math.max(1, element.clientWidth));
     svg.style.setProperty("--label", `${units}px`);
@@ -113,7 +118,8 @@ export function newGoban(element, hears) {
 
   function lines(i) {
     const x = CELL * ((i % size) + 1.5), y = CELL * (Math.floor(i / size) + 1);
-    return `<path d="M${CELL * 1.5} ${y}H${CELL * (size + 0.5)}M${x} ${CELL}V${CELL * size}" stroke="var(--accent)" stroke-width="1.6"/>`;
+    const cross = `M${CELL * 1.5} ${y}H${CELL * (size + 0.5)}M${x} ${CELL}V${CELL * size}`;
+    return `<path d="${cross}" stroke="var(--accent)" stroke-width="1.6"/>`;
   }
 
   function drawPointer() {
@@ -127,7 +133,8 @@ export function newGoban(element, hears) {
       const x = CELL * ((cursor % size) + 0.5) + 1, y = CELL * Math.floor(cursor / size) + 1, wide = CELL - 2;
       // Two colours: seen on wood and on both stones.
       for (const [color, width] of [["--stone-b", 4.5], ["--stone-w", 1.8]]) {
-        drawn += `<rect x="${x}" y="${y}" width="${wide}" height="${wide}" rx="3" fill="none" stroke="var(${color})" stroke-width="${width}"/>`;
+        const look = `rx="3" fill="none" stroke="var(${color})" stroke-width="${width}"`;
+        drawn += `<rect x="${x}" y="${y}" width="${wide}" height="${wide}" ${look}/>`;
       }
     }
     above.innerHTML = drawn;
@@ -136,8 +143,8 @@ export function newGoban(element, hears) {
   /** What stands on a point, in words. */
   function pointText(i) {
     const stone = ["empty", "black", "white"][view.colors[i]];
-    const marks = [i === view.last && "last move", i === view.ko && "ko", view.dead?.includes(i) && "dead"].filter(Boolean);
-    return [vertexOf(i, size), stone, ...marks].join(", ");
+    const marks = [i === view.last && "last move", i === view.ko && "ko", view.dead?.includes(i) && "dead"];
+    return [vertexOf(i, size), stone, ...marks.filter(Boolean)].join(", ");
   }
 
   new ResizeObserver(() => { if (svg) frame(); }).observe(element);
@@ -174,7 +181,8 @@ export function newGoban(element, hears) {
       });
       let last = "";
       if (view.last >= 0 && view.colors[view.last]) {
-        last = board.circle(view.last, 5, `class="last" fill="none" stroke="${ink(3 - view.colors[view.last])}" stroke-width="2"`);
+        const color = ink(3 - view.colors[view.last]);
+        last = board.circle(view.last, 5, `class="last" fill="none" stroke="${color}" stroke-width="2"`);
       }
       // Circles, as a filter of the whole layer would be computed anew with every mark of a live search.
       const shadows = view.colors.map((color, i) => (color ? shadow(i) : ""));

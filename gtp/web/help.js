@@ -1,13 +1,13 @@
 /** Help with a position: a hint, candidates coloured by points lost, ownership, and the graphs of the game. */
 
-const THRESHOLDS = [0.2, 0.6, 1.2, 4, 10];
 /** Points lost where the colours change: the kinds of moves of `keima review`. */
+const THRESHOLDS = [0.2, 0.6, 1.2, 4, 10];
 const PERCENT_A_POINT = 4, SHOWN = 8, LISTED = 6, LINE = 12, OWNER_STEPS = 62;
 const OWNER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+";
 const RATES = [[0, "W"], [50, "50%"], [100, "B"]];
 
 const percent = (winrate) => `${Math.round(100 * winrate)}%`;
-export const leadText = (lead) => (Math.abs(lead) < 0.05 ? "even" : `${lead > 0 ? "B" : "W"}+${Math.abs(lead).toFixed(1)}`);
+const leadText = (lead) => (Math.abs(lead) < 0.05 ? "even" : (lead > 0 ? "B+" : "W+") + Math.abs(lead).toFixed(1));
 
 /** End of the axis of leads: the 98th percentile of their sizes, rounded up. */
 function scaleOf(leads) {
@@ -16,7 +16,7 @@ function scaleOf(leads) {
   return step * Math.ceil(most / step);
 }
 
-/** The help's elements; `changes()` is called when the marks on the board do, `walks(number)` for a click on a graph. */
+/** The help's elements; `changes()` is told of other marks on the board, `walks(number)` of a click on a graph. */
 export function newHelp($, vertex, changes, walks) {
   const shows = { hint: false, candidates: false, ownership: false, graph: false };
   let found = null, line = null, rows = [], isSmall = false;
@@ -26,18 +26,21 @@ export function newHelp($, vertex, changes, walks) {
     const best = found.moves[0], sign = toMove === 1 ? 1 : -1;
     if (move.lost !== null && move.lost !== undefined) {
       const lost = Math.max(0, move.lost);
-      return { kind: THRESHOLDS.filter((t) => lost >= t).length, text: lost < 9.95 ? lost.toFixed(1) : lost.toFixed(0), unit: "points" };
+      const kind = THRESHOLDS.filter((t) => lost >= t).length;
+      return { kind, text: lost.toFixed(lost < 9.95 ? 1 : 0), unit: "points" };
     }
     const lost = Math.max(0, 100 * sign * (best.winrateBlack - move.winrateBlack));
-    return { kind: THRESHOLDS.filter((t) => lost / PERCENT_A_POINT >= t).length, text: `${lost.toFixed(0)}%`, unit: "of the win rate" };
+    const kind = THRESHOLDS.filter((t) => lost / PERCENT_A_POINT >= t).length;
+    return { kind, text: `${lost.toFixed(0)}%`, unit: "of the win rate" };
   }
 
   /** A candidate's mark: what it loses, or its number in the list where points are too small for that. */
-  function candidateMark(board, move, toMove, rank) {
-    const { kind, text } = lossOf(move, toMove), words = rank ? rank : text, x = CELL * ((move.i % board.size) + 1.5), y = CELL * (Math.floor(move.i / board.size) + 1);
-    const isBest = move === found.moves[0];
-    return board.circle(move.i, isBest ? 11 : 10, `class="candidate" fill="var(--k${kind})" stroke="var(--line)" stroke-width="${isBest ? 1.3 : 0.6}"`) +
-      `<text x="${x}" y="${y + (rank ? 5 : 3.4)}" font-size="${rank ? 14 : 9.5}" font-weight="600" text-anchor="middle" fill="var(--paper)">${words}</text>`;
+  function candidateMark(board, size, move, toMove, rank) {
+    const { kind, text } = lossOf(move, toMove), isBest = move === found.moves[0];
+    const x = CELL * ((move.i % size) + 1.5), y = CELL * (Math.floor(move.i / size) + 1) + (rank ? 5 : 3.4);
+    const look = `class="candidate" fill="var(--k${kind})" stroke="var(--line)" stroke-width="${isBest ? 1.3 : 0.6}"`;
+    const font = `font-size="${rank ? 14 : 9.5}" font-weight="600" text-anchor="middle" fill="var(--paper)"`;
+    return `${board.circle(move.i, isBest ? 11 : 10, look)}<text x="${x}" y="${y}" ${font}>${rank || text}</text>`;
   }
 
   function lineStones(board, move, toMove) {
@@ -70,12 +73,16 @@ export function newHelp($, vertex, changes, walks) {
       if (!move) return;
       const { kind, text, unit } = lossOf(move, toMove), pv = move.pv.slice(0, LINE).map(vertex).join(" ");
       const lead = move.leadBlack === null ? "" : leadText(move.leadBlack);
-      const texts = [isSmall ? n + 1 : "", vertex(move.i), Number.parseFloat(text) ? `−${text}` : text, percent(move.winrateBlack), lead, move.visits.toLocaleString("en"), pv];
+      const rank = isSmall ? n + 1 : "", lost = Number.parseFloat(text) ? `−${text}` : text;
+      const rate = percent(move.winrateBlack), visits = move.visits.toLocaleString("en");
+      const texts = [rank, vertex(move.i), lost, rate, lead, visits, pv];
       texts.forEach((words, k) => { button.children[k].textContent = words; });
       button.children[0].className = `dot k${kind}`;
       button.dataset.move = move.i;
       button.setAttribute("aria-pressed", String(move.i === line));
-      button.setAttribute("aria-label", `${vertex(move.i)}: loses ${text} ${unit}, Black ${percent(move.winrateBlack)} ${lead}, ${move.visits} visits, line ${pv}`);
+      const loss = `${vertex(move.i)}: loses ${text} ${unit}`;
+      const said = [loss, `Black ${rate} ${lead}`, `${visits} visits`, `line ${pv}`];
+      button.setAttribute("aria-label", said.join(", "));
     });
   }
 
@@ -103,10 +110,11 @@ export function newHelp($, vertex, changes, walks) {
       .map(([n, both]) => [n, factor * both[k]]).sort((a, b) => a[0] - b[0]);
     const rates = points(0, 100), leads = points(1, 1), most = scaleOf(leads.map(([, lead]) => lead));
     const [lastRate, lastLead] = [rates.at(-1)?.[1], leads.at(-1)?.[1]];
-    draw("g-winrate", `Black's win rate over ${last} moves${lastRate === undefined ? "" : `, at the end ${lastRate.toFixed(0)}%`}`,
-      [0, 100], RATES, rates);
-    draw("g-lead", `Black's lead in points over ${last} moves${lastLead === undefined ? "" : `, at the end ${leadText(lastLead)}`}`,
-      [-most, most], [[most, `B+${most}`], [0, "0"], [-most, `W+${most}`]], leads);
+    const rateSaid = lastRate === undefined ? "" : `, at the end ${lastRate.toFixed(0)}%`;
+    const leadSaid = lastLead === undefined ? "" : `, at the end ${leadText(lastLead)}`;
+    draw("g-winrate", `Black's win rate over ${last} moves${rateSaid}`, [0, 100], RATES, rates);
+    draw("g-lead", `Black's lead in points over ${last} moves${leadSaid}`, [-most, most],
+      [[most, `B+${most}`], [0, "0"], [-most, `W+${most}`]], leads);
     $("g-lead").closest("figure").hidden = !leads.length;
 
     function draw(id, title, ys, marks, shown) {
@@ -137,8 +145,9 @@ export function newHelp($, vertex, changes, walks) {
     const button = event.target.closest("button");
     return button ? Number(button.dataset.move) : null;
   };
-  for (const name of ["pointerover", "focusin", "click"]) $("lines").addEventListener(name, (event) => showLine(lineUnder(event)));
-  for (const name of ["pointerleave", "focusout"]) $("lines").addEventListener(name, () => showLine(null));
+  const onLines = (name, act) => $("lines").addEventListener(name, act);
+  for (const name of ["pointerover", "focusin", "click"]) onLines(name, (event) => showLine(lineUnder(event)));
+  for (const name of ["pointerleave", "focusout"]) onLines(name, () => showLine(null));
 
   return {
     shows,
@@ -155,7 +164,7 @@ export function newHelp($, vertex, changes, walks) {
       let below = "", stones = "", marks = "";
       if (!found) return { below, stones, marks };
       isSmall = view.isSmall;
-      const toMove = view.toMove, sized = { ...board, size: view.size };
+      const { toMove, size } = view;
       if (shows.ownership && found.owners) {
         const values = Array.from(found.owners, (letter) => (OWNER_LETTERS.indexOf(letter) / OWNER_STEPS) * 2 - 1);
         [below, marks] = board.owners(values, view.colors);
@@ -165,7 +174,7 @@ export function newHelp($, vertex, changes, walks) {
       else if (shows.candidates) {
         const shownMoves = found.moves.slice(0, isSmall ? LISTED : SHOWN);
         for (const [n, move] of Array.from(shownMoves.entries()).reverse()) {
-          if (move.i >= 0) marks += candidateMark(sized, move, toMove, isSmall ? n + 1 : 0);
+          if (move.i >= 0) marks += candidateMark(board, size, move, toMove, isSmall ? n + 1 : 0);
         }
       } else if (shows.hint && found.moves[0]?.i >= 0) {
         const i = found.moves[0].i;

@@ -9,7 +9,8 @@ export function followKeys(goban, point, does, letters) {
 
   document.addEventListener("keydown", (event) => {
     const { key, target } = event;
-    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || document.querySelector("dialog[open]")) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+    if (document.querySelector("dialog[open]")) return;
     if (target === point) {
       if (key === "Escape") { point.value = ""; does.typed(); goban.focus(); }
       return;

@@ -13,7 +13,8 @@ const $ = (id) => document.getElementById(id);
 const NAMES = { black: "Black", white: "White" };
 const PARTS = ["values", "qValue", "qRollout", "policy", "visits", "line", "tree"];
 
-let state = null, openedFor = null, dismissed = null, acting = 0, layers = [], thinking = null, played = null, frame = 0, askedLayers = 0;
+let state = null, openedFor = null, dismissed = null, isWalk = false, acting = 0, frame = 0;
+let layers = [], askedLayers = 0, thinking = null, played = null;
 const root = document.documentElement, sound = newSound();
 
 // --- the server -----------------------------------------------------------------------------------------------
@@ -57,11 +58,15 @@ function take(next) {
     help.take(null);
     rollout.stop();
     if (before) tellWrong("");
+    // A step in the record is no event of the game, which the server would tell.
+    isWalk = before?.id === next.id && before.said === next.said;
     if (before && before.id === next.id && !before.path.some(([node]) => node === next.node)) {
       const captured = (one) => one.captures.black + one.captures.white;
-      if (next.number && next.number > before.number && isOn("sound")) sound.move(next.last === -1, captured(next) - captured(before));
+      const isMove = next.number > before.number && isOn("sound");
+      if (isMove) sound.move(next.last === -1, captured(next) - captured(before));
     }
   }
+  if (before?.said !== next.said) isWalk = false;
   start.offer(next);
   follow();
   draw();
@@ -93,11 +98,16 @@ const help = newHelp($, (i) => vertexOf(i, state.size), drawBoard, (number) => r
 const record = newRecord($, (i) => vertexOf(i, state.size), act, () => state, talk.list);
 const start = newStart($("start"), startGame, draw);
 const rollout = newRollout(
-  (colors, last, number) => { played = { colors, last, number }; drawBoard(); $("rollout-said").textContent = `Move ${number}`; },
+  (colors, last, number) => {
+    played = { colors, last };
+    drawBoard();
+    $("rollout-said").textContent = `Move ${number}`;
+  },
   (result, count) => { $("rollout-said").textContent = `${count} moves, ${result}`; },
 );
 
-const isFresh = () => !state.resumes && state.phase === "play" && !state.path.length && !state.handicap && dismissed !== state.id;
+const isEmpty = () => state.phase === "play" && !state.path.length && !state.handicap;
+const isFresh = () => isEmpty() && !state.resumes && dismissed !== state.id;
 const isPanelOpen = () => openedFor === state.id || isFresh();
 const isPreview = () => isFresh() && openedFor !== state.id;
 const isHuman = () => !state.players[state.toMove].engine;
@@ -109,19 +119,25 @@ function playsNow() {
   return state.phase === "over" && !state.atEnd;
 }
 
+/** The move that led to the shown position, in words. */
+function moveText() {
+  const { number, path, size } = state, [, color, i] = path.find(([node]) => node === state.node) ?? [];
+  if (color) return `Move ${number}: ${color === "b" ? "Black" : "White"} ${vertexOf(i, size)}`;
+  return number ? `After move ${number}` : "The start";
+}
+
 function positionText() {
-  const { number, path, toMove, size, phase } = state;
-  const [, color, i] = path.find(([node]) => node === state.node) ?? [];
-  const move = color ? `Move ${number}: ${color === "b" ? "Black" : "White"} ${vertexOf(i, size)}.` : number ? `After move ${number}.` : "The start.";
-  return `Board of ${size} by ${size}. ${move} ${phase === "play" ? `${NAMES[toMove]} to move.` : ""}`;
+  const { size, phase, toMove } = state, turn = phase === "play" ? ` ${NAMES[toMove]} to move.` : "";
+  return `Board of ${size} by ${size}. ${moveText()}.${turn}`;
 }
 
 function drawBoard() {
   if (!state) return;
   if (isPreview()) {
     const size = start.isValid() ? start.size() : state.size, { color, handicap } = start.settings();
-    const view = { size, colors: new Array(size * size).fill(0), toMove: 1, last: -1, plays: ["black", "both"].includes(color) && !handicap, label: `Empty board of ${size} by ${size}.` };
-    return goban.show(view, () => ({}));
+    const plays = ["black", "both"].includes(color) && !handicap, label = `Empty board of ${size} by ${size}.`;
+    const colors = new Array(size * size).fill(0);
+    return goban.show({ size, colors, toMove: 1, last: -1, plays, label }, () => ({}));
   }
   const { size, toMove, last, ko, phase, dead } = state, isScored = phase !== "play" && state.atEnd;
   const view = {
@@ -139,7 +155,8 @@ function territoryMarks(board, view) {
   state.owners.forEach((owner, i) => {
     if (!owner || (view.colors[i] && !view.dead.includes(i))) return;
     const x = CELL * ((i % view.size) + 1.5), y = CELL * (Math.floor(i / view.size) + 1);
-    marks += `<rect class="owner" x="${x - 4}" y="${y - 4}" width="8" height="8" fill="${ink(owner > 0 ? 1 : 2)}" stroke="var(--edge)" stroke-width=".8"/>`;
+    const look = `fill="${ink(owner > 0 ? 1 : 2)}" stroke="var(--edge)" stroke-width=".8"`;
+    marks += `<rect class="owner" x="${x - 4}" y="${y - 4}" width="8" height="8" ${look}/>`;
   });
   return { marks };
 }
@@ -153,7 +170,8 @@ async function choosePoint(i) {
   }
   if (state.phase === "scoring") return act("dead", { point: i });
   if (playsNow()) return act("play", { point: i });
-  tellWrong(state.phase === "over" ? "The game is over. Go back in the record to try other moves." : `It is ${NAMES[state.toMove]}'s turn: Keima is thinking.`);
+  const isOver = state.phase === "over";
+  tellWrong(isOver ? "The game is over. Go back in the record to try other moves." : "It is Keima's turn.");
 }
 
 async function startGame(settings) {
@@ -174,15 +192,16 @@ function draw() {
   drawPhase();
   record.draw(state);
   help.draw(state);
-  for (const name of ["hint", "candidates", "ownership", "graph"]) $(name).setAttribute("aria-pressed", String(help.shows[name]));
+  for (const [name, isShown] of Object.entries(help.shows)) $(name).setAttribute("aria-pressed", String(isShown));
   $("thinks").setAttribute("aria-pressed", String(!$("thinking").hidden));
   if ($("as-text").open) drawTable();
 }
 
 function drawPlayers() {
   for (const color of ["black", "white"]) {
-    const card = $(`player-${color}`), { name, engine, about } = state.players[color], part = (of) => card.querySelector(`.${of}`);
-    const isTurn = state.phase === "play" && state.toMove === color, isThinking = engine && isTurn && state.engine.state === "thinking";
+    const { name, engine, about } = state.players[color], isTurn = state.phase === "play" && state.toMove === color;
+    const card = $(`player-${color}`), part = (of) => card.querySelector(`.${of}`);
+    const isThinking = engine && isTurn && state.engine.state === "thinking";
     card.classList.toggle("turn", isTurn && !isPreview());
     part("name").textContent = name;
     card.title = engine ? about ?? "" : "";
@@ -235,8 +254,7 @@ function drawPhase() {
   $("game").hidden = isOpen;
   $("start-cancel").hidden = isFresh();
   $("players").hidden = isPreview();
-  const first = state.placing ? `Black places ${state.placing} more handicap ${state.placing === 1 ? "stone" : "stones"}.` : `${NAMES[state.toMove]} to move.`;
-  say("said", [state.said, isPlay && (state.placing || !state.said) && first].filter(Boolean).join(" "));
+  say("said", isWalk ? moveText() : state.said || (isPlay ? `${NAMES[state.toMove]} to move.` : ""));
   if (state.warning) tellWrong(state.warning);
   $("count").hidden = isPlay || !atEnd;
   const shown = phase === "over" ? [resultText(result), count && `${count.text.split(":")[0]}.`]
@@ -266,7 +284,8 @@ function drawTable() {
   const row = (cells) => { const one = document.createElement("tr"); one.append(...cells); return one; };
   const rows = [row([cell("td", ""), ...names.map((name) => cell("th", name, "col"))])];
   for (let n = 0; n < size; n++) {
-    rows.push(row([cell("th", size - n, "row"), ...names.map((_, k) => cell("td", ["", "black", "white"][colors[n * size + k]]))]));
+    const stones = names.map((_, k) => cell("td", ["", "black", "white"][colors[n * size + k]]));
+    rows.push(row([cell("th", size - n, "row"), ...stones]));
   }
   $("table").replaceChildren(...rows);
 }
@@ -292,7 +311,7 @@ const doing = {
   "keys-open": () => $("keys").showModal(),
   rollout: playRollout,
   "rollout-stop": stopRollout,
-  sound: () => { const on = !isOn("sound"); $("sound").setAttribute("aria-pressed", String(on)); remember("keima.sound", on); },
+  sound: () => showSound(!isOn("sound")),
   theme: () => showTheme(isDark() ? "light" : "dark", true),
 };
 for (const [id, does] of Object.entries(doing)) $(id).addEventListener("click", does);
@@ -342,6 +361,11 @@ $("as-text").addEventListener("toggle", draw);
 $("coordinates").addEventListener("change", () => showCoordinates($("coordinates").checked));
 $("keys-on").addEventListener("change", () => remember("keima.keys", $("keys-on").checked));
 document.addEventListener("visibilitychange", draw);
+
+function showSound(on) {
+  $("sound").setAttribute("aria-pressed", String(on));
+  remember("keima.sound", on);
+}
 
 function showCoordinates(on) {
   $("coordinates").checked = on;
@@ -419,14 +443,15 @@ for (const [id, step] of [["layer-back", -1], ["layer-forward", 1]]) {
 
 // --- light and dark -------------------------------------------------------------------------------------------
 
-const isDark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+const system = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
 function showTheme(theme, isChosen) {
   if (theme) root.dataset.theme = theme;
   if (isChosen) remember("keima.theme", theme);
   $("theme").textContent = isDark() ? "Light" : "Dark";
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => showTheme(remembered("keima.theme", null)));
+system.addEventListener("change", () => showTheme(remembered("keima.theme", null)));
 showTheme(remembered("keima.theme", null));
 showCoordinates(remembered("keima.coordinates", true));
 $("keys-on").checked = remembered("keima.keys", true);
-$("sound").setAttribute("aria-pressed", String(remembered("keima.sound", true)));
+showSound(remembered("keima.sound", true));

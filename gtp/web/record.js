@@ -47,10 +47,20 @@ export function newRecord($, vertex, act, stateNow, listGames) {
     if (file) open(textOf(await file.arrayBuffer()));
   }
 
-  $("open").addEventListener("click", () => { $("pasted").value = ""; $("file").value = ""; $("opening").showModal(); });
+  $("open").addEventListener("click", () => {
+    $("pasted").value = $("file").value = "";
+    $("opening").showModal();
+  });
   $("file").addEventListener("change", async () => { $("opening").close(""); await openFile($("file").files[0]); });
-  $("opening").addEventListener("close", () => { if ($("opening").returnValue === "open") open($("pasted").value); $("opening").returnValue = ""; });
-  addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("dropping"); clearTimeout(timer); });
+  $("opening").addEventListener("close", () => {
+    if ($("opening").returnValue === "open") open($("pasted").value);
+    $("opening").returnValue = "";
+  });
+  addEventListener("dragover", (event) => {
+    event.preventDefault();
+    document.body.classList.add("dropping");
+    clearTimeout(timer);
+  });
   addEventListener("dragleave", () => { timer = setTimeout(() => document.body.classList.remove("dropping"), 80); });
   addEventListener("drop", (event) => {
     event.preventDefault();
@@ -71,7 +81,8 @@ export function newRecord($, vertex, act, stateNow, listGames) {
       button.type = "button";
       button.textContent = game.date;
       button.addEventListener("click", () => { $("games").close(); act("load", { id: game.id, rev: undefined }); });
-      const { players } = game, cells = [button, `${players.black} – ${players.white}`, `${game.size}×${game.size}`, game.moves, game.result || "–"].map((content) => {
+      const players = `${game.players.black} – ${game.players.white}`, size = `${game.size}×${game.size}`;
+      const cells = [button, players, size, game.moves, game.result || "–"].map((content) => {
         const cell = document.createElement("td");
         cell.append(content);
         return cell;
@@ -114,7 +125,8 @@ export function newRecord($, vertex, act, stateNow, listGames) {
       if (focus) shown.find((button) => button.dataset.node === focus)?.focus();
       const [text, link] = $("review").children;
       $("review").hidden = !review || review.state === "none";
-      text.textContent = { running: `Review: ${review?.text ?? ""}`, failed: `The review failed: ${review?.text ?? ""}`, done: "The review is ready." }[review?.state] ?? "";
+      const about = review?.text ?? "", words = { running: `Review: ${about}`, failed: `The review failed: ${about}` };
+      text.textContent = words[review?.state] ?? "The review is ready.";
       link.hidden = review?.state !== "done";
       if (review?.url?.startsWith("/review/")) link.href = review.url;
     },

@@ -32,7 +32,9 @@ export function newSound() {
       if (isPass) return knock(0, 420, 0.7, 0.16);
       knock(0, 1350, 1.6, 0.07);
       knock(0.004, 520, 1.1, 0.1);
-      for (let n = 0; n < Math.min(captured, 6); n++) knock(0.18 + 0.055 * n + 0.02 * Math.random(), 2300 + 160 * n, 0.7, 0.05);
+      for (let n = 0; n < Math.min(captured, 6); n++) {
+        knock(0.18 + 0.055 * n + 0.02 * Math.random(), 2300 + 160 * n, 0.7, 0.05);
+      }
     },
   };
 }

@@ -49,7 +49,8 @@ export function newStart(form, starts, changes) {
 
   function follow() {
     form.querySelector("#other").hidden = field("size").value !== "other";
-    for (const row of form.querySelectorAll("[data-time]")) row.hidden = !row.dataset.time.split(" ").includes(field("time").value);
+    const time = field("time").value;
+    for (const row of form.querySelectorAll("[data-time]")) row.hidden = !row.dataset.time.split(" ").includes(time);
     field("komi").placeholder = usualKomi(size(), field("rules").value, number("handicap"));
     field("handicapStones").closest("label").hidden = !number("handicap");
     const who = field("color").value;
@@ -65,7 +66,8 @@ export function newStart(form, starts, changes) {
     if (handicap) found.handicapStones = field("handicapStones").value;
     if (time === "seconds") found.seconds = number("seconds");
     if (time === "periods") {
-      found.clock = { mainSeconds: 60 * number("minutes"), byoSeconds: number("periodSeconds"), byoPeriods: number("periods") };
+      const period = { byoSeconds: number("periodSeconds"), byoPeriods: number("periods") };
+      found.clock = { mainSeconds: 60 * number("minutes"), ...period };
     }
     if (time === "increment") found.clock = { mainSeconds: 60 * number("minutes"), incSeconds: number("increment") };
     return found;

@@ -52,7 +52,8 @@ export function newTalk(hears) {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ rev, ...body }),
       });
       const reply = await answer.json().catch(() => ({}));
-      hears.wrong(answer.ok ? "" : reply.error ?? (answer.status === 403 ? ANEW : `The server answered ${answer.status}.`));
+      const why = reply.error ?? (answer.status === 403 ? ANEW : `The server answered ${answer.status}.`);
+      hears.wrong(answer.ok ? "" : why);
       take(reply.state);
       return answer.ok ? reply : null;
     } catch {

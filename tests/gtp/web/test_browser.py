@@ -197,6 +197,7 @@ def test_the_keyboard_has_a_cursor_and_says_where_it_is(server, browse):
     browser.wait(lambda: browser.state()["board"][7 * 9 + 7] == "w")
     browser.key("ArrowLeft", shift=True)
     browser.wait(lambda: browser.state()["number"] == 1, "a step back")
+    browser.wait(lambda: browser.text("said") == "Move 1: Black D7", "the step is said")
     browser.key("Escape")
     browser.key("Home")
     browser.wait(lambda: browser.state()["number"] == 0)
