@@ -56,8 +56,7 @@ PATH = (
     Level(8, 0.35, 0.1, 1.0, 0.0),
     Level(16, 0.35, 0.1, 1.0, 0.0),
     Level(32, 0.35, 0.1, 1.0, 0.0),
-    Level(64, 0.35, 0.1, 1.0, 0.0),
-    Level(128, 0.35, 0.1, 1.0, 0.0),
+    Level(64, 0.2, 0.2, 0.5, 0.0),
 )
 """Rungs of the path, the weakest first"""
 MIDDLE = 6
@@ -72,7 +71,7 @@ LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 ANCHOR_CHUNK = 3
 """Games against an anchor at once"""
 FIRST_GAMES = {9: 10, 13: 6, 19: 4}
-ANCHOR_GAMES = {9: 40, 13: 20, 19: 20}
+ANCHOR_GAMES = {9: 30, 13: 18, 19: 12}
 """Games of an anchor, and those of the first before the rungs with a search play"""
 CHUNK = {9: 60, 13: 40, 19: 24}
 """Games of a block, after which a run continues"""
