@@ -70,10 +70,10 @@ LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 """Games of levels two ranks apart"""
 ANCHOR_CHUNK = 4
 """Games against an anchor at once"""
-FIRST_GAMES = {9: 10, 13: 6, 19: 4}
+FIRST_GAMES = {9: 10, 13: 6, 19: 12}
 ANCHOR_GAMES = {9: 30, 13: 18, 19: 12}
 """Games of an anchor, and those of the first before the rungs with a search play"""
-CHUNK = {9: 60, 13: 40, 19: 24}
+CHUNK = {9: 60, 13: 20, 19: 12}
 """Games of a block, after which a run continues"""
 GNU_GO, GNU_GO_COMMAND = "GNU Go 3.8, level 10", "gnugo --mode gtp --level 10 --chinese-rules"
 PACHI = "Pachi 12.84, 1000 playouts"
