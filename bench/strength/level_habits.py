@@ -32,16 +32,14 @@ BIG = 3
 """Stones of a chain in atari that is worth saving"""
 EARLY = 10
 """Moves at a game's start in which nobody plays on the first two lines away from all stones"""
-EARLY_PASS = 0.4
-"""Moves, as a share of the board's points, before which a pass is too early"""
-FAULTS = (
-    "self-atari", "eye filled", "own territory", "atari ignored", "edge in the opening", "pass too early",
-    "pass too late",
-)  # fmt: skip
+OPEN, OPEN_SHARE = 0.5, 0.1
+"""A point is open if the network's ownership is less sure than this; share of open points with which a pass is too
+early"""
+FAULTS = ("self-atari", "eye filled", "own territory", "atari ignored", "edge in the opening", "pass too early")
 """Names of the counts, in the order of the table"""
 
 
-def faults(position: Position, point: int, reply: int, ownership_black: np.ndarray, passed: bool) -> Iterator[str]:
+def faults(position: Position, point: int, reply: int, ownership_black: np.ndarray) -> Iterator[str]:
     """Yield the names of what no person would do.
 
     * *self-atari*: the move leaves a chain of two or more own stones in atari, of which none was before, and captures
@@ -50,18 +48,16 @@ def faults(position: Position, point: int, reply: int, ownership_black: np.ndarr
     * *own territory*: the point is surely the player's already by the network, with no opposing stone within two lines;
     * *atari ignored*: a chain of ``BIG`` or more own stones in atari could be saved, was not, and is captured at once;
     * *edge in the opening*: one of the first ``EARLY`` moves on the first two lines, four or more from every stone;
-    * *pass too early*: before the board can have filled;
-    * *pass too late*: after the opponent's pass, a move into own sure territory, wherever opposing stones are.
+    * *pass too early*: many points are open. (A pass too late shows as own territory filled.)
 
     Args:
         position: before the move.
         point, reply: the move and the opponent's next one.
         ownership_black: float[N*N], the network's, before the move.
-        passed: whether the opponent has just passed.
     """
     board, size, color = position.board, int(position.board.meta[META_SIZE]), int(position.meta[META_TO_MOVE])
     if point == PASS:
-        if position.meta[META_N_MOVES] < EARLY_PASS * size**2:
+        if (np.abs(ownership_black) < OPEN).mean() > OPEN_SHARE:
             yield "pass too early"
         return
     after = with_capacity(position, int(position.meta[META_N_MOVES]) + 2).board
@@ -77,8 +73,6 @@ def faults(position: Position, point: int, reply: int, ownership_black: np.ndarr
         yield "eye filled"
     elif own and not captured and not _is_near(board, point, BLACK + WHITE - color, 2, size):
         yield "own territory"
-    elif own and not captured and passed:
-        yield "pass too late"
     if _is_ignored(board, after, color, reply, size):
         yield "atari ignored"
     row, column = divmod(index_of(point, size), size)
@@ -129,7 +123,7 @@ def count_faults(server: InferenceServer, games: list[Game]) -> Counter[str]:
             assert ownership is not None, "the default network has ownership"
             reply = moves[i + 1][1] if i + 1 < len(moves) else PASS
             found["moves"] += 1
-            found.update(faults(position, point, reply, ownership, i > 0 and moves[i - 1][1] == PASS))
+            found.update(faults(position, point, reply, ownership))
             replayed.play(color, point)
     return found
 

@@ -3,11 +3,11 @@
 A level is a point on one path of settings, from moves drawn nearly alike to a search of some hundred visits
 (:data:`PATH`). For each board size:
 
-1. the rungs of the path play their neighbours, those with a search as far as the ranks go, and rungs near them play
-   the anchors: GNU Go, and Pachi if it is given;
+1. the rungs of the path play their neighbours, those with a search as far as the ranks go, and rungs near it GNU Go;
 2. Elo of all players follows by Bradley and Terry's model, and each rank's place on the path by its Elo;
-3. the levels two ranks apart play each other, with them the Elo is computed again, and the table is written;
-4. on 19x19 the weaker of two levels four ranks apart takes four stones.
+3. on 19x19 the weaker of two levels four ranks apart takes four stones;
+4. the rungs near it play another anchor, if one is given, and the levels two ranks apart play each other: with these
+   games the Elo is computed again, and the table is written.
 
 Every block of games is on the disk once it is played (``RUN/9/games.jsonl``), so the same command continues after any
 end; the places of levels, once found, stay (``RUN/9/places.json``). Several processes may play boards of different
@@ -56,8 +56,7 @@ PATH = (
     Level(8, 0.35, 0.1, 1.0, 0.0),
     Level(16, 0.35, 0.1, 1.0, 0.0),
     Level(32, 0.35, 0.1, 1.0, 0.0),
-    Level(64, 0.35, 0.1, 1.0, 0.0),
-    Level(128, 0.35, 0.1, 1.0, 0.0),
+    Level(64, 0.2, 0.2, 0.5, 0.0),
 )
 """Rungs of the path, the weakest first"""
 MIDDLE = 6
@@ -69,12 +68,12 @@ RUNG_GAMES = {9: 60, 13: 40, 19: 24}
 """Games of a rung against the next one"""
 LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 """Games of levels two ranks apart"""
-ANCHOR_CHUNK = 3
+ANCHOR_CHUNK = 4
 """Games against an anchor at once"""
-FIRST_GAMES = {9: 10, 13: 6, 19: 4}
-ANCHOR_GAMES = {9: 40, 13: 20, 19: 20}
+FIRST_GAMES = {9: 10, 13: 6, 19: 12}
+ANCHOR_GAMES = {9: 30, 13: 18, 19: 12}
 """Games of an anchor, and those of the first before the rungs with a search play"""
-CHUNK = {9: 60, 13: 40, 19: 24}
+CHUNK = {9: 60, 13: 20, 19: 12}
 """Games of a block, after which a run continues"""
 GNU_GO, GNU_GO_COMMAND = "GNU Go 3.8, level 10", "gnugo --mode gtp --level 10 --chinese-rules"
 PACHI = "Pachi 12.84, 1000 playouts"
@@ -251,15 +250,16 @@ def play_size(games: Games, size: int, folder: Path, anchors: Sequence[Anchor]) 
     play_rungs(games, size)
     play_anchor_games(games, size, anchors[0], FIRST_GAMES[size])
     play_rungs(games, size, elo_of(RANKS[-1]) + BEYOND)
-    for anchor in anchors:
-        play_anchor_games(games, size, anchor, ANCHOR_GAMES[size])
+    play_anchor_games(games, size, anchors[0], ANCHOR_GAMES[size])
     levels = {name: at(place) for name, place in places(games, size, folder).items()}
-    for strong, weak in pairs(list(levels), SEEN):
-        games.play(size, levels[strong], levels[weak], LEVEL_GAMES[size])
     if size == HANDICAP_SIZE:
         chain = list(pairs(list(levels), HANDICAP))
         for strong, weak in chain:
             games.play(size, levels[weak], levels[strong], HANDICAP_GAMES // len(chain), HANDICAP)
+    for anchor in anchors[1:]:
+        play_anchor_games(games, size, anchor, ANCHOR_GAMES[size])
+    for strong, weak in pairs(list(levels), SEEN):
+        games.play(size, levels[strong], levels[weak], LEVEL_GAMES[size])
 
 
 def pairs(names: Sequence[str], apart: int) -> Iterator[tuple[str, str]]:

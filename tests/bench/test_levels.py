@@ -159,7 +159,7 @@ BOARD = """
 """
 
 
-def found(vertex, to_move=BLACK, reply="pass", owner=0.0, n_moves=20, passed=False, text=BOARD):
+def found(vertex, to_move=BLACK, reply="pass", owner=0.0, n_moves=20, text=BOARD):
     board = parse(text).board
     size = int(board.meta[0])
     position = new_position(size, 200)
@@ -167,7 +167,7 @@ def found(vertex, to_move=BLACK, reply="pass", owner=0.0, n_moves=20, passed=Fal
     begin(position, to_move)
     position.meta[META_N_MOVES] = n_moves
     point, answer = (PASS if one == "pass" else from_vertex(one, size) for one in (vertex, reply))
-    return list(faults(position, point, answer, np.full(size * size, owner), passed))
+    return list(faults(position, point, answer, np.full(size * size, owner)))
 
 
 def test_what_no_person_does_is_named():
@@ -175,10 +175,9 @@ def test_what_no_person_does_is_named():
     assert found("A4", owner=1.0) == []
     assert found("A4", owner=1.0, text="\n".join([". . X . O . ."] * 7)) == ["own territory"]
     assert found("E4") == []
-    assert found("pass", n_moves=5) == ["pass too early"]
-    assert found("pass", n_moves=40) == []
+    assert found("pass") == ["pass too early"]
+    assert found("pass", owner=0.9) == []
     assert found("G1", n_moves=4) == []
-    assert found("D4", owner=1.0, passed=True) == ["pass too late"]
 
 
 def test_a_big_chain_left_in_atari_is_named():

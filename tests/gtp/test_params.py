@@ -47,6 +47,20 @@ FAILS = {
 }
 
 
+def test_the_level_is_shown_with_its_scale_and_set(network):
+    assert network("keima-level") == "= max (full strength)"
+    assert network("keima-level 6k") == "= 6k (OGS 2026, 9x9)"
+    assert network("kata-get-param level") == "= 6k"
+    assert network("genmove b") != "= resign"
+    assert network("keima-level auto") == "= auto: 10k (OGS 2026, 9x9)"
+    assert network("keima-level 30k").startswith('? level is "30k", expected 20k, 19k, ')
+    assert network("keima-level max") == "= max (full strength)"
+
+
+def test_levels_need_the_network_that_they_were_measured_with(engine):
+    assert engine.ask("keima-level 6k").startswith("? level 6k was measured with the network default (sha256 ")
+
+
 @pytest.mark.parametrize(("command", "reply"), FAILS.items())
 def test_what_cannot_be_set_is_one_clear_line(engine, command, reply):
     assert engine.ask(command) == reply
