@@ -70,9 +70,8 @@ LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 """Games of levels two ranks apart"""
 ANCHOR_CHUNK = 4
 """Games against an anchor at once"""
-FIRST_GAMES = {9: 10, 13: 6, 19: 12}
 ANCHOR_GAMES = {9: 30, 13: 18, 19: 12}
-"""Games of an anchor, and those of the first before the rungs with a search play"""
+"""Games of an anchor"""
 CHUNK = {9: 60, 13: 20, 19: 12}
 """Games of a block, after which a run continues"""
 GNU_GO, GNU_GO_COMMAND = "GNU Go 3.8, level 10", "gnugo --mode gtp --level 10 --chinese-rules"
@@ -248,9 +247,8 @@ def places(games: Games, size: int, folder: Path, keeps: bool = True) -> dict[st
 def play_size(games: Games, size: int, folder: Path, anchors: Sequence[Anchor]) -> None:
     """All games on a board."""
     play_rungs(games, size)
-    play_anchor_games(games, size, anchors[0], FIRST_GAMES[size])
-    play_rungs(games, size, elo_of(RANKS[-1]) + BEYOND)
     play_anchor_games(games, size, anchors[0], ANCHOR_GAMES[size])
+    play_rungs(games, size, elo_of(RANKS[-1]) + BEYOND)
     levels = {name: at(place) for name, place in places(games, size, folder).items()}
     if size == HANDICAP_SIZE:
         chain = list(pairs(list(levels), HANDICAP))
