@@ -258,15 +258,17 @@ function drawPhase() {
   if (state.warning) tellWrong(state.warning);
   $("count").hidden = isPlay || !atEnd;
   const shown = phase === "over" ? [resultText(result), count && `${count.text.split(":")[0]}.`]
-    : [count && `${count.text}.`, "Click stones that are dead, or alive after all."];
+    : count ? [`${count.text}.`, "Click stones that are dead, or alive after all."] : ["Keima is counting…"];
   say("count", isPlay ? "" : shown.filter(Boolean).join(" "));
   // What the count tells is read aloud, but not shown twice.
   $("said").classList.toggle("unseen", !$("count").hidden);
   $("acts").hidden = !isPlay;
   $("scoring").hidden = phase !== "scoring";
+  $("accept").disabled = !count;
   $("ended").hidden = phase !== "over";
   $("undo").disabled = !state.number;
   $("pass").disabled = !playsNow();
+  $("take-on").hidden = state.players.black.engine || state.players.white.engine;
   $("resign").disabled = !isHuman() || !atEnd;
   $("make-review").disabled = !state.path.length || state.review?.state === "running";
   const isYours = isPlay && isHuman() && state.path.length > 0;
@@ -297,6 +299,7 @@ const doing = {
   undo: () => state?.number && state.phase !== "scoring" && act("undo"),
   pass: () => state && playsNow() && !isPreview() && act("play", { point: -1 }),
   resign: () => $("resigning").showModal(),
+  "take-on": () => act("players", { color: state.toMove, level: start.level() }),
   accept: () => act("accept"),
   continue: () => act("continue"),
   new: openStart, again: openStart,

@@ -89,6 +89,7 @@ export function newStart(form, starts, changes) {
   return {
     size, settings, save,
     color: () => field("color").value,
+    level: () => field("level").value,
     isValid: () => form.checkValidity() && size() >= range[0] && size() <= range[1],
     /** The choices that the server has; until one is made, also what was remembered and what the command line gives. */
     offer(state) {

@@ -7,18 +7,20 @@ import base64
 import io
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
 
 from tests.conftest import ROOT
-from tests.gtp.web.browsers import Browser, Server, answered, hinted, new_game
+from tests.gtp.web.browsers import Browser, Server, answered, hinted, index_of, new_game
 
 DOCS = ROOT / "docs"
 SIZE = 9
 MOVES = 7
 """Moves of Black in the shown game"""
+OPENING = ("E5", "C7", "G3", "G7", "C3", "E3", "C5")
 THINK_S = 12.0
 DESKTOP, TALL, PHONE = (
     {"width": 1180, "height": 760},
@@ -33,14 +35,23 @@ COLORS = 256
 def main() -> None:
     """Play, and write the pictures."""
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(Path(folder) / "games", "--visits", "200", "--size", str(SIZE))
-        try:
-            shoot(server, Path(folder) / "desktop", DESKTOP, "light", begun_game)
-            shoot(server, Path(folder) / "tall", TALL, "light", six_panels)
-            shoot(server, Path(folder) / "layers", TALL, "light", layers)
-            shoot(server, Path(folder) / "phone", PHONE, "dark", on_a_phone)
-        finally:
-            server.close()
+        games = Path(folder)
+        with serving(games / "default", "--visits", "200") as server:
+            shoot(server, games / "desktop", DESKTOP, "light", begun_game)
+            shoot(server, games / "layers", TALL, "light", layers)
+            shoot(server, games / "phone", PHONE, "dark", on_a_phone)
+        with serving(games / "alphago", "--weights", "alphago-9") as server:
+            shoot(server, games / "tall", TALL, "light", six_panels)
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Server]:
+    """A server for the time of a ``with``."""
+    server = Server(folder, "--size", str(SIZE), *options)
+    try:
+        yield server
+    finally:
+        server.close()
 
 
 def shoot(server: Server, folder: Path, size: dict, theme: str, act: Callable[[Browser], None]) -> None:
@@ -88,7 +99,10 @@ def begun_game(browser: Browser) -> None:
 
 
 def six_panels(browser: Browser) -> None:
-    """How it thinks."""
+    """How AlphaGo's networks for 9x9 think, which have all six parts."""
+    new_game(browser, size=str(SIZE), color="both")
+    for move in OPENING:
+        browser.point(index_of(move, SIZE), SIZE)
     browser.click("thinks")
     browser.run("scrollTo(0, 0);")
     time.sleep(THINK_S)

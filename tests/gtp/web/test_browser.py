@@ -76,7 +76,8 @@ def whole_game(browser, plays, size):
 def check_end(browser, plays):
     """Accept the count, if there is one, and look at the result."""
     if browser.state()["phase"] == "scoring":
-        assert browser.shows("scoring") and re.search(r"\d", browser.text("count"))
+        browser.wait(lambda: re.search(r"\d", browser.text("count")), "the count")
+        assert browser.shows("scoring")
         browser.click("accept")
         browser.wait(lambda: browser.state()["phase"] == "over")
     browser.wait(lambda: browser.shows("ended"))
@@ -252,7 +253,11 @@ def test_records_are_dropped_and_pasted(server, browse):
     for name, player in (("drop", "Ōta"), ("paste", "Shūsaku")):
         browser.run(give, name, f"(;SZ[9]PB[{player}]PW[x];B[ee];W[cc])")
         browser.wait(lambda player=player: browser.state()["players"]["black"]["name"] == player, name)
-    browser.wait(lambda: browser.stones() == 2)
+    browser.wait(lambda: browser.stones() == 2 and browser.shows("take-on"))
+    browser.click("take-on")
+    browser.wait(lambda: browser.state()["players"]["white"]["engine"], "an engine for the other side")
+    browser.point(60, 9)
+    answered(browser, 4)
     assert browser.errors() == []
 
 
