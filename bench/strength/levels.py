@@ -65,7 +65,7 @@ BEYOND = 50.0
 """Elo by which the rungs with a search go beyond the strongest rank"""
 SIZES = (9, 13, 19)
 RUNG_GAMES = {9: 60, 13: 40, 19: 24}
-"""Games of a rung against the next one"""
+"""Games of a rung against the next one, half as many of one with a search"""
 LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 """Games of levels two ranks apart"""
 ANCHOR_CHUNK = 4
@@ -208,7 +208,7 @@ def play_rungs(games: Games, size: int, top: float = math.inf) -> None:
         has_search = PATH[strong].visits > 1
         if has_search and (top == math.inf or games.ratings(size)[text_of(PATH[strong - 1])].elo > top):
             break
-        games.play(size, PATH[strong], PATH[strong - 1], RUNG_GAMES[size])
+        games.play(size, PATH[strong], PATH[strong - 1], RUNG_GAMES[size] // (2 if has_search else 1))
 
 
 def play_anchor_games(games: Games, size: int, anchor: Anchor, count: int) -> None:
@@ -223,25 +223,28 @@ def play_anchor_games(games: Games, size: int, anchor: Anchor, count: int) -> No
 
 
 def places(games: Games, size: int, folder: Path, keeps: bool = True) -> dict[str, float]:
-    """The place on the path of each rank that it reaches; found once, then read from the folder.
+    """The place on the path of each rank that it reaches.
+
+    Those that are in the folder stay; stronger ranks are added once rungs reach them.
 
     Args:
-        keeps: whether to write the places into the folder, if they are not there yet.
+        keeps: whether to write the places into the folder.
     """
     path = folder / PLACES
-    if not path.exists():
-        found = games.ratings(size)
-        # Sampling may put a rung below the one before it.
-        rungs = [i for i, rung in enumerate(PATH) if text_of(rung) in found]
-        elo = np.maximum.accumulate([found[text_of(PATH[i])].elo for i in rungs])
-        reached = [name for name in RANKS if elo[0] <= elo_of(name) <= elo[-1]]
-        placed = {name: float(np.interp(elo_of(name), elo, rungs)) for name in reached}
-        if not keeps:
-            return placed
+    placed: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found = games.ratings(size)
+    rungs = [i for i, rung in enumerate(PATH) if text_of(rung) in found]
+    # Sampling may put a rung below the one before it.
+    elo = np.maximum.accumulate([found[text_of(PATH[i])].elo for i in rungs])
+    last = list(placed)[-1] if placed else ""
+    for name in RANKS[RANKS.index(last) + 1 if last else 0 :]:
+        place = float(np.interp(elo_of(name), elo, rungs))
+        if elo[0] <= elo_of(name) <= elo[-1] and place > placed.get(last, -1.0):
+            placed[name] = place
+    if keeps:
         with written_whole(path) as part:
             part.write_text(json.dumps(placed, indent=1) + "\n", encoding="utf-8")
-    levels: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
-    return levels
+    return placed
 
 
 def play_size(games: Games, size: int, folder: Path, anchors: Sequence[Anchor]) -> None:
