@@ -84,8 +84,8 @@ HANDICAP_SIZE, HANDICAP, HANDICAP_GAMES = 19, 4, 100
 PLACES = "places.json"
 CACHE_MIB = 256
 ENDS = ("elo", "low", "high")
-SEEN = 2
-"""Difference in ranks of the levels that play each other"""
+SEEN, TIED = 2, 3
+"""Difference in ranks of the levels that play each other; one of so many of them plays the rung nearest to it"""
 
 
 def elo_of(name: str) -> float:
@@ -196,9 +196,13 @@ class Games:
         return found
 
     def ratings(self, size: int) -> dict[str, Rated]:
-        """Elo of all players on a board above GNU Go, by :func:`text_of`; empty before its first game."""
-        wins = self.wins(size)
-        return {one.name: one for one in rated(wins, GNU_GO)} if any(GNU_GO in pair for pair in wins) else {}
+        """Elo above GNU Go of all players on a board whom a chain of games connects with it, by :func:`text_of`; empty
+        before its first game."""
+        wins, near = self.wins(size), {GNU_GO}
+        while len(near) < len(near := near | {name for pair in wins if near & {*pair} for name in pair}):
+            pass
+        wins = {pair: count for pair, count in wins.items() if pair[0] in near}
+        return {one.name: one for one in rated(wins, GNU_GO)} if wins else {}
 
 
 def play_rungs(games: Games, size: int, top: float = math.inf) -> None:
@@ -252,13 +256,17 @@ def play_size(games: Games, size: int, folder: Path, anchors: Sequence[Anchor]) 
     play_rungs(games, size)
     play_anchor_games(games, size, anchors[0], ANCHOR_GAMES[size])
     play_rungs(games, size, elo_of(RANKS[-1]) + BEYOND)
-    levels = {name: at(place) for name, place in places(games, size, folder).items()}
+    placed = places(games, size, folder)
+    levels = {name: at(place) for name, place in placed.items()}
     if size == HANDICAP_SIZE:
         chain = list(pairs(list(levels), HANDICAP))
         for strong, weak in chain:
             games.play(size, levels[weak], levels[strong], HANDICAP_GAMES // len(chain), HANDICAP)
     for anchor in anchors[1:]:
         play_anchor_games(games, size, anchor, ANCHOR_GAMES[size])
+    # Levels play rungs too, so that a chain of games connects them with the anchors.
+    for name in list(levels)[:: SEEN * TIED]:
+        games.play(size, levels[name], PATH[round(placed[name])], RUNG_GAMES[size])
     for strong, weak in pairs(list(levels), SEEN):
         games.play(size, levels[strong], levels[weak], LEVEL_GAMES[size])
 
@@ -270,19 +278,15 @@ def pairs(names: Sequence[str], apart: int) -> Iterator[tuple[str, str]]:
 
 
 def measured(games: Games, size: int, placed: dict[str, float]) -> dict[str, Rated]:
-    """Elo of each level with its interval: of those that have played, and between them by the rank; before the levels
-    play, of the rungs, and between them by the place on the path."""
-    found, names = games.ratings(size), list(placed)
-    known = {i: found[text] for i in range(0, len(names), SEEN) if (text := text_of(at(placed[names[i]]))) in found}
-    xs: dict[str, float] = {name: i for i, name in enumerate(names)}
-    if len(known) < len(names[::SEEN]):
-        known = {i: found[text_of(rung)] for i, rung in enumerate(PATH) if text_of(rung) in found}
-        xs = placed
+    """Elo of each level with its interval: its own if it has played, else between the rungs and levels beside it."""
+    found = games.ratings(size)
+    players = {float(i): rung for i, rung in enumerate(PATH)} | {place: at(place) for place in placed.values()}
+    known = {place: found[text_of(one)] for place, one in sorted(players.items()) if text_of(one) in found}
 
-    def between(x: float, end: str) -> float:
-        return float(np.interp(x, list(known), [getattr(one, end) for one in known.values()]))
+    def between(place: float, end: str) -> float:
+        return float(np.interp(place, list(known), [getattr(one, end) for one in known.values()]))
 
-    return {name: Rated(name, *(between(x, end) for end in ENDS)) for name, x in xs.items()}
+    return {name: Rated(name, *(between(place, end) for end in ENDS)) for name, place in placed.items()}
 
 
 class Board(NamedTuple):
