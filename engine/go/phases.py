@@ -3,6 +3,8 @@
 import numpy as np
 
 PHASES = ("opening", "middle game", "endgame")
+PHASE_KEYS = tuple(name.partition(" ")[0] for name in PHASES)
+"""The phases in names of metrics, which have no spaces: opening, middle, endgame"""
 PHASE_ENDS = (0.14, 0.40)
 """Number of moves at which each phase but the last ends, as a share of the board's points: 50 and 144 on 19x19, 11 and
 32 on 9x9. Source: KaTrain's report"""

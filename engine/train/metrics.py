@@ -13,7 +13,7 @@ import torch
 
 from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
-from engine.go.phases import PHASES, phase_of
+from engine.go.phases import PHASE_KEYS, phase_of
 from engine.nets.compute.precision import autocast
 from engine.nets.compute.winograd_learning import learns_by_winograd, one_torch_thread, with_learning_winograd
 from engine.nets.model import Model
@@ -187,9 +187,9 @@ def mean_metrics(found: PositionMetrics) -> dict[str, float]:
         known = ~np.isnan(values)
         if known.any():
             metrics[name] = float(values[known].mean())
-        for n, words in enumerate(PHASES):
+        for n, key in enumerate(PHASE_KEYS):
             if (inside := known & (phase == n)).any():
-                metrics[f"{name}/{words}"] = float(values[inside].mean())
+                metrics[f"{name}/{key}"] = float(values[inside].mean())
     return metrics
 
 

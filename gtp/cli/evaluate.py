@@ -17,7 +17,7 @@ from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.plots import check_plots, write_plots
 from engine.evaluation.rollout_values import COUNTS, rollout_values
 from engine.evaluation.values import OWN_NAMES, ROLLOUTS, Estimate, Progressed
-from engine.go.phases import PHASES
+from engine.go.phases import PHASE_KEYS, PHASES
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
@@ -254,7 +254,7 @@ def _metrics(report: dict[str, Any]) -> Table:
     for name, (words, form) in METRICS.items():
         for prefix, count in (("plain/", 1), ("", report["symmetries"])):
             if prefix + name in report:
-                keys = [prefix + name, *(f"{prefix}{name}/{phase}" for phase in PHASES)]
+                keys = [prefix + name, *(f"{prefix}{name}/{key}" for key in PHASE_KEYS)]
                 shown = (str(count),) if several else ()
                 table.add_row(words, *shown, *(_shown(report, key, form) for key in keys))
     return table

@@ -158,9 +158,9 @@ def test_metrics_are_means_over_known_positions_in_all_and_by_phase():
         "top1": 0.25, "top1/opening": 0.5, "top1/endgame": 0.0,
         "top5": 0.75, "top5/opening": 1.0, "top5/endgame": 0.5,
         "cross_entropy": 3.0, "cross_entropy/opening": 1.5, "cross_entropy/endgame": 4.5,
-        "value_mse": (0.25 + 2.25 + 1.0 + 0.49) / 4, "value_mse/opening": 1.25, "value_mse/middle game": 1.0,
+        "value_mse": (0.25 + 2.25 + 1.0 + 0.49) / 4, "value_mse/opening": 1.25, "value_mse/middle": 1.0,
         "value_mse/endgame": 0.49, "value_accuracy": 0.5, "value_accuracy/opening": 0.5,
-        "value_accuracy/middle game": 0.0, "value_accuracy/endgame": 1.0,
+        "value_accuracy/middle": 0.0, "value_accuracy/endgame": 1.0,
     })  # fmt: skip
 
 
