@@ -25,10 +25,13 @@ import os
 import re
 import sys
 import tomllib
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TypeVar
 
+Listed = TypeVar("Listed")
 NetworkPath = Path | tuple[Path, ...]
 """A network's file, or the files of AlphaGo's policy network and value network"""
 FOLDER = Path(__file__).resolve().parent
@@ -67,17 +70,30 @@ def entries() -> dict[str, Entry]:
     Raises:
         ValueError: the manifest is missing or damaged; one line.
     """
-    expected = {item.name for item in fields(Entry)}
+    return read_list(MANIFEST, Entry)
+
+
+def read_list(path: Path, kind: Callable[..., Listed]) -> dict[str, Listed]:
+    """Read a list of networks, a TOML file with a table for each.
+
+    Args:
+        kind: dataclass of a table, whose keys are its fields.
+    Returns:
+        dict[str, Listed]: by name, in the file's order.
+    Raises:
+        ValueError: the file is missing or damaged; one line.
+    """
+    expected = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # no type for "a dataclass"
     try:
-        tables = tomllib.loads(MANIFEST.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"{MANIFEST}: cannot be read ({error.strerror})") from error
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{MANIFEST}: not valid TOML ({error})") from error
+        raise ValueError(f"{path}: not valid TOML ({error})") from error
     for name, table in tables.items():
         if not isinstance(table, dict) or set(table) != expected:
-            raise ValueError(f"{MANIFEST}: network {name!r} needs exactly the keys {', '.join(sorted(expected))}")
-    return {name: Entry(**table) for name, table in tables.items()}
+            raise ValueError(f"{path}: network {name!r} needs exactly the keys {', '.join(sorted(expected))}")
+    return {name: kind(**table) for name, table in tables.items()}
 
 
 def players() -> dict[str, Path]:

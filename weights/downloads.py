@@ -15,12 +15,11 @@ Start at :func:`downloads`. :func:`engine.system.download.download` fetches a fi
 """
 
 import re
-import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from weights import DOWNLOADS, ENDINGS, NETWORK_NAME, entries, players, user_networks
+from weights import DOWNLOADS, ENDINGS, NETWORK_NAME, entries, players, read_list, user_networks
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 A_COPY, THIRD_PARTIES = "a copy", "third parties"
@@ -64,17 +63,7 @@ def downloads() -> dict[str, Download]:
     Raises:
         ValueError: the list is missing or damaged; one line.
     """
-    expected = {item.name for item in fields(Download)}
-    try:
-        tables = tomllib.loads(DOWNLOADS.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"{DOWNLOADS}: cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{DOWNLOADS}: not valid TOML ({error})") from error
-    for name, table in tables.items():
-        if not isinstance(table, dict) or set(table) != expected:
-            raise ValueError(f"{DOWNLOADS}: network {name!r} needs exactly the keys {', '.join(sorted(expected))}")
-    return {name: Download(**table) for name, table in tables.items()}
+    return read_list(DOWNLOADS, Download)
 
 
 def name_for(download: Download, name: str = "") -> str:

@@ -31,7 +31,7 @@ SURE = 0.95
 BIG = 3
 """Stones of a chain in atari that is worth saving"""
 EARLY = 10
-"""Moves at a game's start in which nobody plays on the first two lines away from all stones"""
+"""Length of the opening in moves: in it, a move on the first two lines away from all stones counts as absurd"""
 OPEN, OPEN_SHARE = 0.5, 0.1
 """A point is open if the network's ownership is less sure than this; share of open points with which a pass is too
 early"""

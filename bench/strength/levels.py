@@ -11,7 +11,7 @@ A level is a point on one path of settings, from moves drawn nearly alike to a s
 
 Every block of games is on the disk once it is played (``RUN/9/games.jsonl``), so the same command continues after any
 end; the places of levels, once found, stay (``RUN/9/places.json``). Several processes may play boards of different
-sizes. The scale is told in docs/levels.md. Start at :func:`command`.
+sizes. docs/levels.md describes the scale. Start at :func:`command`.
 """
 
 import json
@@ -85,7 +85,7 @@ PLACES = "places.json"
 CACHE_MIB = 256
 ENDS = ("elo", "low", "high")
 SEEN, TIED = 2, 3
-"""Difference in ranks of the levels that play each other; one of so many of them plays the rung nearest to it"""
+"""Difference in ranks of levels that play each other; every (SEEN * TIED)-th level also plays its nearest rung"""
 
 
 def elo_of(name: str) -> float:

@@ -1,8 +1,8 @@
 """Levels of play by name, from ``20k`` to ``5d`` and ``max``: what the table in ``weights/levels.toml`` says of them.
 
 The table is data, measured and written by ``python -m bench.strength.levels``. It holds for one network, by checksum,
-and for boards of the sizes listed; the nearest of them gives the levels of other boards that the network plays. How a
-move is drawn is told in :mod:`engine.search.level_choice`. Start at :func:`settings_of`.
+and for boards of the sizes listed; the nearest of them gives the levels of other boards that the network plays. The
+module :mod:`engine.search.level_choice` draws the moves. Start at :func:`settings_of`.
 """
 
 import math

@@ -250,7 +250,7 @@ def _ladder(scene: Scene) -> str:
 
 
 def _chain_lives(scene: Scene) -> str:
-    """The opponent's dead stones that live after the move, if they are at least as many as the smallest region."""
+    """The opponent's dead stones that live after the move; none if fewer than the smallest region."""
     enemy = other(scene.move.color)
     alive = [chain for chain in _chains(scene.boards[0], scene.size, enemy) if _lost(scene, chain)]
     if sum(map(len, alive)) < LEAST_REGION:
