@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-OURS = ("engine", "gtp", "bench", "weights")
+OURS = ("engine", "gtp", "bench", "weights", "keima")
 PROJECT = "keima"
 HOME = Path(__file__).resolve().parents[2]
 """Folder that holds Keima's packages, :data:`OURS`"""
