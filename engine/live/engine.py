@@ -22,6 +22,8 @@ from engine.play.life_and_death import EndEstimate
 from engine.play.player import Player
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
+from engine.search.snapshot import Snapshot
+from engine.search.stoppers import SearchLimits
 from engine.system import one_line
 
 T = TypeVar("T")
@@ -51,6 +53,7 @@ class _Work(NamedTuple):
     run: Callable[[Player], Any]
     future: "Future[Any]"
     is_open_ended: bool
+    on_interrupt: Callable[[], None]
 
 
 class Engine:
@@ -74,6 +77,10 @@ class Engine:
         self._waiting: deque[_Work] = deque()
         self._running: _Work | None = None
         self._player: Player | None = None
+        self._searched: Game | None = None
+        """the position of the player's search; None = it has searched none for a caller"""
+        self._searched_lock = threading.Lock()
+        """held while the search's position changes and while its tree is copied"""
         self._is_closed = False
         self._thread = threading.Thread(target=self._serve, name="engine", daemon=True)
         self._thread.start()
@@ -89,12 +96,15 @@ class Engine:
             raise RuntimeError("the player is not loaded")
         return self._player
 
-    def submit(self, work: Callable[[Player], T], is_open_ended: bool = False) -> "Future[T]":
+    def submit(
+        self, work: Callable[[Player], T], is_open_ended: bool = False, on_interrupt: Callable[[], None] = lambda: None
+    ) -> "Future[T]":
         """Queue a work; an open-ended one that runs or waits ends.
 
         Args:
             work: called with the player in the engine's thread. It may leave any game on the player's board.
-            is_open_ended: the work ends only if it is interrupted.
+            is_open_ended: the next work interrupts this one.
+            on_interrupt: called when the running work is interrupted, after the player; any thread, at once.
         Returns:
             Future: cancelled before it runs, the work never runs. It fails with ``RuntimeError`` if the player could
             not be loaded or the engine is closed.
@@ -106,7 +116,7 @@ class Engine:
                 return future
             for one in [one for one in self._waiting if one.is_open_ended]:
                 one.future.cancel()
-            self._waiting.append(_Work(work, future, is_open_ended))
+            self._waiting.append(_Work(work, future, is_open_ended, on_interrupt))
             if self._running is not None and self._running.is_open_ended:
                 self._interrupt()
             self._changed.notify()
@@ -119,56 +129,96 @@ class Engine:
         watcher: Watcher | None = None,
         purpose: Purpose = Purpose.PLAY,
         prepare: Callable[[Player], None] = lambda player: None,
+        moves: MoveFilter = EVERY_MOVE,
+        limits: SearchLimits | None = None,
     ) -> "Future[Chosen]":
         """Choose a move for the side to move.
 
         Args:
             game: copied at once; it does not change.
             clock: clocks of both colours, only read; None = the limits of the player's options.
-            watcher, purpose: as for :meth:`engine.play.player.Player.genmove`.
+            watcher, purpose, moves, limits: as for :meth:`engine.play.player.Player.genmove`.
             prepare: called before the search, to change the player's options.
         """
         session = session_of(game, clock)
 
         def work(player: Player) -> Chosen:
-            prepare(player)
-            player.take_over(session)
-            point = player.genmove(session.game.to_move, purpose, watcher)
+            self._take_over(player, session, prepare)
+            point = player.genmove(session.game.to_move, purpose, watcher, moves, limits=limits)
             return Chosen(point, player.last_genmove_report)
 
         return self.submit(work)
 
-    def analyse(self, game: Game, watcher: Watcher, moves: MoveFilter = EVERY_MOVE) -> "Future[Report | None]":
-        """Analyse a position until :meth:`stop` or the next work.
+    def analyse(
+        self,
+        game: Game,
+        watcher: Watcher,
+        moves: MoveFilter = EVERY_MOVE,
+        limits: SearchLimits | None = None,
+        is_open_ended: bool = True,
+        wide_root_noise: float | None = None,
+    ) -> "Future[Report | None]":
+        """Analyse a position until a limit is reached, the work is interrupted or, if it is open-ended, another comes.
 
         Args:
             game: copied at once. The search keeps its tree if the position follows from the one searched before.
             watcher: gets the reports, in the engine's thread.
+            moves, limits, wide_root_noise: as for :meth:`engine.play.player.Player.analyze`.
+            is_open_ended: as for :meth:`submit`.
         Returns:
-            Future: the last report; None = none was made.
+            Future: the last report; None = interrupted before the search began.
         """
-        session, last = session_of(game), list[Report]()
-
-        def on_report(report: Report) -> None:
-            last[:] = [report]
-            watcher.on_report(report)
+        session = session_of(game)
 
         def work(player: Player) -> Report | None:
-            player.take_over(session)
-            player.analyze(session.game.to_move, copy_of(watcher, on_report), moves)
-            return last[0] if last else None
+            self._take_over(player, session)
+            return player.analyze(session.game.to_move, watcher, moves, limits, wide_root_noise)
 
-        return self.submit(work, is_open_ended=True)
+        return self.submit(work, is_open_ended)
+
+    def _take_over(
+        self, player: Player, session: GameSession, prepare: Callable[[Player], None] = lambda player: None
+    ) -> None:
+        """Set the player's game, and the search's position, which :meth:`tree` reads. Threads: the engine's."""
+        game = copied(session.game)
+        with self._searched_lock:
+            prepare(player)
+            player.take_over(session)
+            player.search.set_position(player.position_for(game.to_move))
+            self._searched = game
+
+    def tree(self) -> tuple[Game, Snapshot] | None:
+        """The position that was searched last, or is being searched, and a copy of its tree.
+
+        Returns:
+            None: nothing was searched yet.
+        """
+        with self._searched_lock:
+            if self._searched is None:
+                return None
+            return copied(self._searched), self.player.search.snapshot()
 
     def estimate_end(self, game: Game) -> "Future[EndEstimate]":
         """Estimate ownership, dead stones and score if play ended in the game's position."""
         session = session_of(game)
 
         def work(player: Player) -> EndEstimate:
-            player.take_over(session)
+            self._take_over(player, session)
             return player.estimate_end()
 
         return self.submit(work)
+
+    def release_tree(self, player: Player) -> None:
+        """Free the memory of the player's tree. Threads: the engine's, in a work."""
+        with self._searched_lock:
+            self._searched = None
+            player.search.release()
+
+    def cancel(self, future: "Future[T]") -> None:
+        """Cancel the work of a future if it waits, or interrupt it if it runs: it returns what it has."""
+        with self._changed:
+            if not future.cancel() and self._running is not None and self._running.future is future:
+                self._interrupt()
 
     def stop(self) -> None:
         """Interrupt the running work, which returns what it has, and cancel those that wait."""
@@ -189,8 +239,11 @@ class Engine:
             self._thread.join()
 
     def _interrupt(self) -> None:
+        """Interrupt the running work. Threads: the lock is held."""
         if self._player is not None:
             self._player.interrupt()
+        if self._running is not None:
+            self._running.on_interrupt()
 
     def _tell(self, state: EngineState) -> None:
         self.state = state
@@ -235,7 +288,7 @@ class Engine:
             # Under the lock: an interruption belongs to the work that runs now.
             player.resume()
             if self._running.is_open_ended and self._waiting:
-                player.interrupt()
+                self._interrupt()
             return self._running
 
 
@@ -253,8 +306,3 @@ def copied(game: Game) -> Game:
     twin = copy.copy(game)
     twin.position = with_capacity(game.position, len(game.position.moves))
     return twin
-
-
-def copy_of(watcher: Watcher, on_report: Callable[[Report], None]) -> Watcher:
-    """A watcher with another receiver of its reports."""
-    return Watcher(on_report, watcher.interval_s, watcher.first_s, watcher.fewest_moves, watcher.ownership)

@@ -8,7 +8,7 @@ from engine.features.encoder import ENCODERS, Encoder
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
-from engine.play.factory import Loader, fitting, load_parts, new_server, ownership_tables, parts_with, without_network
+from engine.play.factory import Loader, Parts, fitting, load_parts, new_server, ownership_tables, parts_with, without_network
 from engine.rollout.policy import Tables
 from engine.search.search import Search
 from weights import NetworkPath
@@ -44,6 +44,11 @@ class Backend:
     def encoder(self) -> Encoder | None:
         """The network's encoder; None without a network for the current board size."""
         return self._parts.encoder
+
+    @property
+    def loaded(self) -> Parts:
+        """The loaded parts, whether the network plays the current board size or not."""
+        return self._loaded
 
     def tables(self) -> Tables | None:
         """The rollout policy that estimates ownership; None = uniformly random rollouts."""

@@ -77,7 +77,9 @@ class MoveTime:
     def limits(self, part: Part = WHOLE) -> SearchLimits:
         """The limits of a search that starts now: its part, plus time, but not visits, that earlier searches left."""
         whole, used_s = self._limits, self.used_s + self.reserve_s
-        visits = max(1, int(whole.visits * (part.end - part.begin))) if whole.visits else 0
+        share = part.end - part.begin
+        visits = max(1, int(whole.visits * share)) if whole.visits else 0
+        whole = replace(whole, playouts=max(1, int(whole.playouts * share)) if whole.playouts else 0)
         hard_s = whole.longest_s * part.end - used_s if whole.longest_s else 0.0
         if self._interrupted.is_set() or (whole.longest_s and hard_s < AT_ONCE_S):
             visits = 1

@@ -27,7 +27,7 @@ from engine.nets.notices import say_once
 from engine.play import levels
 from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
-from engine.play.factory import Loader, for_play
+from engine.play.factory import Loader, Parts, for_play
 from engine.play.game_session import RESIGN, GameSession, Purpose
 from engine.play.human import EXPLORED_MIB, HumanNetwork, HumanOutput, choose_human
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
@@ -150,6 +150,11 @@ class Player(GameSession):
         return self._search
 
     @property
+    def parts(self) -> Parts:
+        """The loaded network and what else searches are made of, for searches beside the player's own."""
+        return self._backend.loaded
+
+    @property
     def encoder(self) -> Encoder | None:
         """The network's encoder, with the human profile; None without a network for the current board size."""
         return self._backend.encoder
@@ -267,11 +272,13 @@ class Player(GameSession):
         watcher: Watcher | None = None,
         moves: MoveFilter = EVERY_MOVE,
         asked_s: float = 0.0,
+        limits: SearchLimits | None = None,
     ) -> int:
         """Choose a move for a colour, in or out of turn: a point, PASS or RESIGN.
 
         Args:
             watcher, moves: as for :meth:`engine.search.search.Search.run`.
+            limits: in place of the limits of options and clock; at a level, the level's visits are a limit too.
             asked_s: ``time.perf_counter`` when the move was requested, from which the clock is charged (but not before
                 the previous move was chosen); 0 = now.
         """
@@ -285,7 +292,11 @@ class Player(GameSession):
         options = levels.limits(self.options, level)
         if options.policy_only or level.visits:
             self._search.clear()  # A tree kept from an analysis would change the choice of the policy or the level.
-        move_time = MoveTime(move_limits(options, clock), started_s, self.interrupted, self.server)
+        if limits is None:
+            limits = move_limits(options, clock)
+        elif level.visits:
+            limits &= move_limits(options, None)
+        move_time = MoveTime(limits, started_s, self.interrupted, self.server)
         is_rushed = clock is not None and move_time.left_s < RUSHED_S
         # With a clock, no estimate while its kernels are still being compiled, not even after a pass.
         is_late = clock is not None and not self.fallback_loaded.is_set()
@@ -406,18 +417,26 @@ class Player(GameSession):
             say_once(f"{error}; human moves are not searched")
             return None
 
-    def analyze(self, color: int, watcher: Watcher, moves: MoveFilter = EVERY_MOVE) -> None:
-        """Analyse the position for a colour, in or out of turn, until interrupted (:func:`analyze`).
+    def analyze(
+        self, color: int, watcher: Watcher, moves: MoveFilter = EVERY_MOVE, limits: SearchLimits | None = None,
+        wide_root_noise: float | None = None,
+    ) -> Report | None:  # fmt: skip
+        """Analyse the position for a colour, in or out of turn (:func:`analyze`).
 
+        Args:
+            limits: None = until interrupted.
+            wide_root_noise: None = that of the options.
+        Returns:
+            Report: the last one; None = interrupted before the search began.
         Raises:
             ValueError: the network failed or does not answer.
         """
         self.ponder.stop()
-        noise = self.search_options.wide_root_noise
+        noise = self.search_options.wide_root_noise if wide_root_noise is None else wide_root_noise
         position = self._search.set_position(self.position_for(color))
         ending = root_ending(self._search, position, self._backend.tables)
         try:
-            analyze(self._search, self.interrupted, watcher, moves, noise, ending)
+            return analyze(self._search, self.interrupted, watcher, moves, noise, ending, limits)
         except NetworkFailed as error:
             raise ValueError(str(error)) from error
 
@@ -587,17 +606,22 @@ def analyze(
     moves: MoveFilter,
     wide_root_noise: float = 0.0,
     ending: RootEnding | None = None,
-) -> None:
-    """Run a search of its current position, and report at intervals, until interrupted.
+    limits: SearchLimits | None = None,
+) -> Report | None:
+    """Run a search of its current position, and report at intervals, until a limit is reached or it is interrupted.
 
     Args:
         interrupted: ends the analysis once it is set.
         wide_root_noise, ending: as for :meth:`engine.search.search.Search.run`; reports are corrected by the ending.
+        limits: None = none; once the tree is full, the last report is then repeated.
+    Returns:
+        Report: the last one, which the watcher has not got if the analysis was interrupted; None = interrupted before
+        the search began.
     Raises:
         NetworkFailed: the network failed or does not answer.
     """
     if interrupted.is_set():
-        return
+        return None
 
     def with_ending(report: Report) -> Report:
         return ending.applied(report) if ending is not None and ending.matters(ownership) else report
@@ -614,12 +638,13 @@ def analyze(
     if ending is not None:
         ending.matters(ownership)
 
-    limits, watching = SearchLimits(interrupt=interrupted), replace(watcher, on_report=on_report)
-    last = search.run(limits, moves, watching, wide_root_noise=wide_root_noise, ending=ending)
+    ends = SearchLimits(interrupt=interrupted) if limits is None else replace(limits, interrupt=interrupted)
+    last = search.run(ends, moves, replace(watcher, on_report=on_report), wide_root_noise=wide_root_noise, ending=ending)
     due_s = time.perf_counter()
-    while not interrupted.wait(max(0.0, due_s - time.perf_counter())):
+    while limits is None and not interrupted.wait(max(0.0, due_s - time.perf_counter())):
         on_report(last)
         due_s += watcher.interval_s
+    return with_ending(last)
 
 
 BENCHMARK_POSITIONS = 10

@@ -32,6 +32,7 @@ from engine.search.endings import RootEnding, is_near_end
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.ownership import NO_OWNERSHIP, NodeOwnership
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
+from engine.search.snapshot import Snapshot, read_tree
 from engine.search.state import Run, Setup, SharedTree
 from engine.search.stoppers import Interrupt, SearchLimits, VisitLimit
 from engine.search.successors import Successors
@@ -192,6 +193,13 @@ class Search:
     def clear(self) -> None:
         """Clear the tree, so that the current position is searched anew, and reset the random numbers."""
         with self._not_running():
+            self._reset()
+
+    def release(self) -> None:
+        """Replace the tree by an empty one, which frees its memory."""
+        with self._not_running():
+            with self._shared.lock:
+                self._shared.tree = self._setup.new_tree(int(self._root.board.meta[META_SIZE]))
             self._reset()
 
     def _reset(self) -> None:
@@ -416,6 +424,7 @@ class Search:
             has_values=server is not None and "value" in server.spec.heads,
             ownership_stdev=owners.stdev,
             network_score_stm=own_lead,
+            policy=table.policy if table.policy.any() else None,
         )
 
     @property
@@ -439,6 +448,12 @@ class Search:
         with shared.lock:
             moves, rows = read_top(shared.tree, shared.tuning.rollout_weight, top)
         return top, moves, rows
+
+    def snapshot(self) -> Snapshot:
+        """A copy of all visited nodes. Threads: as for :meth:`report`; the search waits meanwhile."""
+        shared, to_move = self._shared, int(self._root.meta[META_TO_MOVE])
+        with shared.lock:
+            return read_tree(shared.tree, shared.tuning, to_move)
 
     def successors(self, points: Iterable[int]) -> Successors | None:
         """Evaluations of the positions after moves at the root, beside a run; None without the network's values.

@@ -7,7 +7,7 @@ does not depend on the machine's speed, and with one thread the tree does not ei
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 UNLIMITED = 1 << 60
@@ -78,6 +78,17 @@ class VisitLimit:
     def playouts_allowed(self, progress: Progress) -> int:
         """The visits missing to the limit; playouts in flight count as visits."""
         return max(0, self.visits - progress.visits - progress.in_flight)
+
+
+@dataclass(frozen=True)
+class PlayoutLimit:
+    """Ends the search after exactly this number of playouts."""
+
+    playouts: int
+
+    def playouts_allowed(self, progress: Progress) -> int:
+        """The playouts missing to the limit; those in flight count."""
+        return max(0, self.playouts - progress.playouts - progress.in_flight)
 
 
 @dataclass(frozen=True)
@@ -182,7 +193,7 @@ class SearchLimits:
     """The limits of a search, which ends at the first one it reaches; 0 or None = no limit.
 
     Raises:
-        ValueError: neither visits, seconds nor an interrupt is given.
+        ValueError: neither visits, playouts, seconds nor an interrupt is given.
     """
 
     visits: int = 0
@@ -200,10 +211,26 @@ class SearchLimits:
     early_stop: bool = False
     """end also once no other move can become the most visited (:class:`Decided`) or, with a time limit, once the game
     is decided (:class:`GameDecided`)"""
+    playouts: int = 0
+    """playouts of this search; unlike ``visits``, those of earlier searches do not count"""
 
     def __post_init__(self) -> None:
-        if self.visits <= 0 and self.soft_s <= 0.0 and self.interrupt is None:
-            raise ValueError("a search needs a limit: visits, seconds or an interrupt")
+        if max(self.visits, self.playouts) <= 0 and self.soft_s <= 0.0 and self.interrupt is None:
+            raise ValueError("a search needs a limit: visits, playouts, seconds or an interrupt")
+
+    def __and__(self, other: "SearchLimits") -> "SearchLimits":
+        """The limits with the smaller numbers of visits and playouts and the shorter times of both."""
+
+        def smaller(one: float, two: float) -> float:
+            return min(one, two) if one and two else one or two
+
+        return replace(
+            self,
+            visits=int(smaller(self.visits, other.visits)),
+            playouts=int(smaller(self.playouts, other.playouts)),
+            soft_s=smaller(self.soft_s, other.soft_s),
+            hard_s=smaller(self.hard_s, other.hard_s),
+        )
 
     @property
     def longest_s(self) -> float:
@@ -213,7 +240,7 @@ class SearchLimits:
     @property
     def is_urgent(self) -> bool:
         """Whether batches are kept short, since time is limited or only an interrupt ends the search."""
-        return self.soft_s > 0.0 or self.visits <= 0
+        return self.soft_s > 0.0 or max(self.visits, self.playouts) <= 0
 
     def stoppers(self, stop: threading.Event) -> Iterator[Stopper]:
         """The stoppers for these limits, for the event ``stop`` and for a full tree."""
@@ -223,6 +250,8 @@ class SearchLimits:
             yield Interrupt(self.interrupt)
         if self.visits > 0:
             yield VisitLimit(self.visits)
+        if self.playouts > 0:
+            yield PlayoutLimit(self.playouts)
         if self.soft_s > 0.0:
             yield TimeLimit(self.soft_s, self.hard_s)
         if self.early_stop:
