@@ -7,7 +7,6 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from engine.go.geometry import index_of
 from engine.search.priors import GONE, is_move, prior_of
 from engine.search.tree import META_ROOT, edge_visits
 from engine.search.values import edge_mean, main_line, root_lead, root_value
@@ -74,7 +73,7 @@ class Report:
     network_score_stm: float | None = None
     """the network's own lead at the root in points, for the side to move; None without a score head"""
     policy: np.ndarray | None = None
-    """float32[N*N + 1] in policy order: the root's priors, which no filter changes; 0 for an illegal move; None before
+    """float64[N*N + 1] in policy order: the root's priors, which no filter changes; 0 for an illegal move; None before
     the root's expansion"""
 
 
@@ -113,8 +112,6 @@ class RootTable(NamedTuple):
     """visits of the moves of ``line``"""
     length: Annotated[np.ndarray, "int16[A]"]
     """number of moves in ``line``"""
-    policy: Annotated[np.ndarray, "float32[A]"]
-    """priors of all moves by policy index, filtered or not; 0 for an illegal move, all 0 before the root's expansion"""
 
 
 def new_root_table(size: int) -> RootTable:
@@ -137,24 +134,8 @@ def _lower_bound(mean, squares, visits):
 
 
 @kernel
-def _read_policy(tree, root, table):
-    """Fill the table's ``policy``."""
-    size = math.isqrt(len(tree.point) - 1)
-    table.policy[:] = 0.0
-    for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
-        table.policy[index_of(tree.move[edge], size)] = tree.P[edge]
-    if is_move(tree.best_without_edge[root]):
-        for index in range(len(tree.point)):
-            code = tree.prior_codes[root, index]
-            if code != GONE:
-                table.policy[index] = prior_of(code)
-
-
-@kernel
 def read_root(tree, tuning, move_filter, fewest, table):
     """Fill the table with the root's visited moves and, if these are fewer than ``fewest``, with all other moves.
-
-    ``policy`` is filled in any case.
 
     Args:
         move_filter: uint8[L] by point: 1 = a move to report.
@@ -165,7 +146,6 @@ def read_root(tree, tuning, move_filter, fewest, table):
     """
     root = tree.meta[META_ROOT]
     first, n_edges = tree.first_edge[root], tree.n_edges[root]
-    _read_policy(tree, root, table)
     visited = 0
     for edge in range(first, first + n_edges):
         visits = edge_visits(tree, edge)

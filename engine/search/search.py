@@ -32,6 +32,7 @@ from engine.search.endings import RootEnding, is_near_end
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.ownership import NO_OWNERSHIP, NodeOwnership
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
+from engine.search.root_targets import read_priors
 from engine.search.snapshot import Snapshot, read_tree
 from engine.search.state import Run, Setup, SharedTree
 from engine.search.stoppers import Interrupt, SearchLimits, VisitLimit
@@ -401,8 +402,12 @@ class Search:
         server = setup.network.server if setup.network else None
         tree, tuning = shared.tree, shared.tuning
         table, fewest = new_root_table(int(self._root.board.meta[META_SIZE])), max(1, fewest_moves)
+        policy = None
         with shared.lock:
             visits = int(tree.meta[META_ROOT_VISITS])
+            if tree.state[tree.meta[META_ROOT]] == EXPANDED:
+                policy = np.zeros(len(table.point))
+                read_priors(tree, math.isqrt(len(policy)), policy)
             visited, count = read_root(tree, tuning, run.move_filter[0], fewest, table)
             value = float(root_value(tree, tuning))
             score = float(root_lead(tree)) if setup.has_scores else None
@@ -424,7 +429,7 @@ class Search:
             has_values=server is not None and "value" in server.spec.heads,
             ownership_stdev=owners.stdev,
             network_score_stm=own_lead,
-            policy=table.policy if table.policy.any() else None,
+            policy=policy,
         )
 
     @property

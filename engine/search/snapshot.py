@@ -58,7 +58,7 @@ def read_tree(tree: Tree, tuning: Tuning, to_move: int) -> Snapshot:
 @kernel
 def _read_nodes(tree, tuning, to_move, nodes):
     """Fill the rows of ``nodes``; returns their number."""
-    size, root = math.isqrt(len(tree.point) - 1), tree.meta[META_ROOT]
+    size, root = np.int64(math.sqrt(len(tree.point) - 1)), tree.meta[META_ROOT]
     sign = 1.0 if to_move == BLACK else -1.0
     nodes.parent[0], nodes.move[0], nodes.depth[0], nodes.color[0] = NONE, NONE, 0, other(to_move)
     nodes.visits[0], nodes.prior[0], nodes.node[0] = tree.meta[META_ROOT_VISITS], 1.0, root
