@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from engine.go.game import Game
-from engine.go.position import with_capacity
 from engine.play.clock import Clock
 from engine.play.game_session import GameSession, Purpose
 from engine.play.life_and_death import EndEstimate
@@ -180,7 +179,7 @@ class Engine:
         self, player: Player, session: GameSession, prepare: Callable[[Player], None] = lambda player: None
     ) -> None:
         """Set the player's game, and the search's position, which :meth:`tree` reads. Threads: the engine's."""
-        game = copied(session.game)
+        game = session.game.copy()
         with self._searched_lock:
             prepare(player)
             player.take_over(session)
@@ -196,7 +195,7 @@ class Engine:
         with self._searched_lock:
             if self._searched is None:
                 return None
-            return copied(self._searched), self.player.search.snapshot()
+            return self._searched.copy(), self.player.search.snapshot()
 
     def estimate_end(self, game: Game) -> "Future[EndEstimate]":
         """Estimate ownership, dead stones and score if play ended in the game's position."""
@@ -295,14 +294,7 @@ class Engine:
 def session_of(game: Game, clock: Clock | None = None) -> GameSession:
     """A session with copies of game and clock, for :meth:`engine.play.player.Player.take_over`."""
     session = GameSession(game.size)
-    session.game = copied(game)
+    session.game = game.copy()
     if clock is not None:
         session.clock = copy.deepcopy(clock)
     return session
-
-
-def copied(game: Game) -> Game:
-    """A copy of a game whose moves can be played and undone without changing the original."""
-    twin = copy.copy(game)
-    twin.position = with_capacity(game.position, len(game.position.moves))
-    return twin
