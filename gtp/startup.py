@@ -76,6 +76,7 @@ def load_player(
     settings: PlayerSettings,
     begin: "Callable[[EarlySession], None]" = lambda early: None,
     on_counts: "Callable[[int, int], None] | None" = None,
+    freezes: bool = True,
 ) -> "Player":
     """Import the player's modules, load the network, and warm up search and network, with progress on standard error.
 
@@ -87,6 +88,8 @@ def load_player(
     Args:
         begin: called, before heavy imports, with the session that keeps the game until the player is loaded.
         on_counts: gets the progress of compilation instead of standard error, as in :func:`compile_progress`.
+        freezes: garbage collections ignore the objects that exist afterwards; only for processes that are an engine and
+            nothing else.
     Raises:
         ValueError: a setting cannot be used; one line.
     """
@@ -102,20 +105,23 @@ def load_player(
     with compiling_ahead(expected.encoder if expected else "", on_counts) as ahead:
         # Imported objects stay: collections while they are made, and later ones that visit them, would take a tenth of
         # the time until the first move.
-        gc.disable()
+        if freezes:
+            gc.disable()
         try:
             from engine.play.player import Player
         finally:
-            gc.freeze()
-            gc.enable()
+            if freezes:
+                gc.freeze()
+                gc.enable()
         ahead.compile_first()
         place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
         player = Player(settings.search, settings.play, *place, any_size=any_size, load=settings.load,
                         human=settings.human)  # fmt: skip
         player.warm_up()
-    # Loaded objects stay: a garbage collection that visits them all would stop a search for tenths of a second.
-    gc.collect()
-    gc.freeze()
+    if freezes:
+        # Loaded objects stay: a garbage collection that visits them all would stop a search for tenths of a second.
+        gc.collect()
+        gc.freeze()
     player.fallback_loaded.clear()
     threading.Thread(target=_load_endings, args=(ahead, player), name="endings", daemon=True).start()
     return player

@@ -12,20 +12,37 @@ Nothing here loads torch, and networks are loaded when an engine or a network is
 """
 
 from engine import __version__
+from engine.config import SearchOptions
+from keima.analysis import Analysis
 from keima.board import Board
+from keima.engine import Engine, Estimate, Limit, Played
+from keima.info import Candidate, Info
 from keima.moves import BLACK, WHITE, Color, ColorLike, Move, MoveLike
 from keima.perspective import Lead, Ownership, WinRate
+from keima.picture import Picture
+from keima.tree import Tree, TreeNode
 
 __all__ = [
     "BLACK",
     "WHITE",
+    "Analysis",
     "Board",
+    "Candidate",
     "Color",
     "ColorLike",
+    "Engine",
+    "Estimate",
+    "Info",
     "Lead",
+    "Limit",
     "Move",
     "MoveLike",
     "Ownership",
+    "Picture",
+    "Played",
+    "SearchOptions",
+    "Tree",
+    "TreeNode",
     "WinRate",
     "__version__",
 ]

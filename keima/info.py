@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.go.game import Game
-from engine.go.geometry import BLACK as BLACK_POINT
 from engine.pictures.candidates import Mark, candidates_on
+from engine.pictures.drawing import stand_alone
 from engine.search.report import MoveReport, Report
-from keima.board import Board, Picture
-from keima.moves import Color, Move, move_at
+from keima.board import Board
+from keima.moves import BLACK, Color, Move, move_at
 from keima.perspective import Lead, Ownership, WinRate
+from keima.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Info:
         for one in self.candidates:
             if one.visits and not one.move.is_pass:
                 marks.append(Mark(one.move.policy_index, one.points_lost, one.win_rate_lost))
-        return Picture(candidates_on(self.board.stones.ravel().tolist(), marks, str(self)))
+        return Picture(stand_alone(candidates_on(self.board.stones.ravel().tolist(), marks, str(self))))
 
     def _repr_svg_(self) -> str:
         return self.svg()
@@ -106,7 +107,7 @@ def info_of(game: Game, report: Report, ownership: NDArray[np.float32] | None) -
     """
     board = Board._of_game(game)
     to_move, size = board.to_move, board.size
-    sign = 1.0 if to_move == BLACK_POINT else -1.0
+    sign = 1.0 if to_move is BLACK else -1.0
 
     def win_rate(value_stm: float) -> WinRate:
         return WinRate((1.0 + sign * value_stm) / 2.0, to_move)

@@ -88,7 +88,9 @@ class InferenceServer:
         self.cache = new_cache(cache_mib << 20, self.spec.max_size**2 + 1)
         self._cache_mib = cache_mib
         self._cpu_threads, self._max_batch = threads or core_count(), max_batch
-        self._reload, self._shared = reload, shared
+        self._reload = reload
+        self.shared = shared
+        """as the argument; may be changed while no request is queued"""
         self._queue: deque[Request] = deque()
         self.waiting = 0
         """positions in the queue"""
@@ -135,7 +137,7 @@ class InferenceServer:
             request.state = State.QUEUED
             self._queue.append(request)
             self.waiting += request.count
-            if self.batches_requests or self._shared:
+            if self.batches_requests or self.shared:
                 self._lock.notify_all()
             else:
                 self._lock.notify()
@@ -369,7 +371,7 @@ class InferenceServer:
                 most = self._share_of(device)
                 since_s = since_s or time.perf_counter()
                 left_s = since_s + LINGER * self.pace.seconds_per_position - time.perf_counter()
-                if self._shared and not device.network.batches_requests and self.waiting < most and left_s > 0.0:
+                if self.shared and not device.network.batches_requests and self.waiting < most and left_s > 0.0:
                     self._lock.wait(left_s)
                     continue
                 requests = self._take(device, most)
@@ -405,10 +407,10 @@ class InferenceServer:
         """
         first = self._queue.popleft()
         taken, total = [first], first.count
-        if self._shared or (device.network.batches_requests and not first.alone):
+        if self.shared or (device.network.batches_requests and not first.alone):
             while self._queue:
                 head = self._queue[0]
-                if (head.alone and not self._shared) or head.size != first.size or total + head.count > most:
+                if (head.alone and not self.shared) or head.size != first.size or total + head.count > most:
                     break
                 taken.append(self._queue.popleft())
                 total += head.count

@@ -17,7 +17,7 @@ PERCENT_A_POINT = 4.0
 class Mark(NamedTuple):
     """A candidate on the board."""
 
-    index: int
+    point: int
     """policy index of its point"""
     points_lost: float | None
     """points lost against the best move; None = unknown"""
@@ -34,8 +34,9 @@ class Mark(NamedTuple):
     @property
     def color(self) -> int:
         """Number of the colour, 0 = best."""
-        known = self.points_lost is not None
-        lost = self.points_lost if known else 100.0 * self.win_rate_lost / PERCENT_A_POINT
+        lost = self.points_lost
+        if lost is None:
+            lost = 100.0 * self.win_rate_lost / PERCENT_A_POINT
         return sum(lost >= threshold for threshold in THRESHOLDS)
 
 
@@ -51,8 +52,8 @@ def candidates_on(colors: Sequence[int], marks: Sequence[Mark], title: str) -> s
     for number, mark in enumerate(marks):
         width = ".6" if number else "1.3"
         style = f'fill="var(--k{mark.color})" stroke="var(--line)" stroke-width="{width}"'
-        x, y = centre(mark.index, size)
+        x, y = centre(mark.point, size)
         font = 'font-size="9.5" font-weight="600" text-anchor="middle" fill="var(--paper)"'
-        drawn.append(circle(mark.index, size, 10 if number else 11, style))
+        drawn.append(circle(mark.point, size, 10 if number else 11, style))
         drawn.append(f'<text x="{x:g}" y="{y + 3.4:g}" {font}>{mark.text}</text>')
     return board(size, "".join(drawn), title)

@@ -8,7 +8,16 @@ from engine.features.encoder import ENCODERS, Encoder
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
-from engine.play.factory import Loader, Parts, fitting, load_parts, new_server, ownership_tables, parts_with, without_network
+from engine.play.factory import (
+    Loader,
+    Parts,
+    fitting,
+    load_parts,
+    new_server,
+    ownership_tables,
+    parts_with,
+    without_network,
+)
 from engine.rollout.policy import Tables
 from engine.search.search import Search
 from weights import NetworkPath

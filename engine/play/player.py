@@ -639,7 +639,9 @@ def analyze(
         ending.matters(ownership)
 
     ends = SearchLimits(interrupt=interrupted) if limits is None else replace(limits, interrupt=interrupted)
-    last = search.run(ends, moves, replace(watcher, on_report=on_report), wide_root_noise=wide_root_noise, ending=ending)
+    last = search.run(
+        ends, moves, replace(watcher, on_report=on_report), wide_root_noise=wide_root_noise, ending=ending
+    )
     due_s = time.perf_counter()
     while limits is None and not interrupted.wait(max(0.0, due_s - time.perf_counter())):
         on_report(last)

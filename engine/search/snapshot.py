@@ -4,8 +4,9 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from engine.go.geometry import BLACK, index_of, other
+from engine.go.geometry import BLACK, WHITE, index_of
 from engine.search.selection import Tuning
 from engine.search.tree import META_ROOT, META_ROOT_VISITS, META_USED_NODES, NONE, Tree, edge_visits
 from engine.search.values import edge_mean, root_lead, root_value
@@ -19,27 +20,27 @@ class Snapshot(NamedTuple):
     The children of a node are consecutive rows, most visits first.
     """
 
-    parent: Annotated[np.ndarray, "int32[R]"]
+    parent: Annotated[NDArray[np.int32], "int32[R]"]
     """row of the parent; NONE for the root"""
-    first_child: Annotated[np.ndarray, "int32[R]"]
+    first_child: Annotated[NDArray[np.int32], "int32[R]"]
     """first row of the children; undefined without children"""
-    children: Annotated[np.ndarray, "int16[R]"]
+    children: Annotated[NDArray[np.int16], "int16[R]"]
     """number of children"""
-    move: Annotated[np.ndarray, "int16[R]"]
+    move: Annotated[NDArray[np.int16], "int16[R]"]
     """policy index of the move that leads to the node; NONE for the root"""
-    color: Annotated[np.ndarray, "uint8[R]"]
+    color: Annotated[NDArray[np.uint8], "uint8[R]"]
     """colour that played the move; for the root the colour that is not to move there"""
-    depth: Annotated[np.ndarray, "int16[R]"]
+    depth: Annotated[NDArray[np.int16], "int16[R]"]
     """number of moves from the root"""
-    visits: Annotated[np.ndarray, "int32[R]"]
+    visits: Annotated[NDArray[np.int32], "int32[R]"]
     """visits of the node"""
-    prior: Annotated[np.ndarray, "float32[R]"]
+    prior: Annotated[NDArray[np.float32], "float32[R]"]
     """prior of the move; 1 for the root"""
-    value_black: Annotated[np.ndarray, "float32[R]"]
+    value_black: Annotated[NDArray[np.float32], "float32[R]"]
     """mean value over the node's visits, -1 to 1 for Black"""
-    lead_black: Annotated[np.ndarray, "float32[R]"]
+    lead_black: Annotated[NDArray[np.float32], "float32[R]"]
     """mean lead over the node's visits in points, for Black"""
-    node: Annotated[np.ndarray, "int32[R]"]
+    node: Annotated[NDArray[np.int32], "int32[R]"]
     """row of the node in the tree; undefined once the tree's lock is released"""
 
 
@@ -52,7 +53,8 @@ def read_tree(tree: Tree, tuning: Tuning, to_move: int) -> Snapshot:
     """
     nodes = allocate(Snapshot, R=int(tree.meta[META_USED_NODES]))
     count = _read_nodes(tree, tuning, to_move, nodes)
-    return Snapshot(*(column[:count] for column in nodes))
+    parts = (column[:count] for column in nodes)
+    return Snapshot(*parts)  # type: ignore[arg-type]  # columns of the same fields
 
 
 @kernel
@@ -60,13 +62,13 @@ def _read_nodes(tree, tuning, to_move, nodes):
     """Fill the rows of ``nodes``; returns their number."""
     size, root = np.int64(math.sqrt(len(tree.point) - 1)), tree.meta[META_ROOT]
     sign = 1.0 if to_move == BLACK else -1.0
-    nodes.parent[0], nodes.move[0], nodes.depth[0], nodes.color[0] = NONE, NONE, 0, other(to_move)
+    nodes.parent[0], nodes.move[0], nodes.depth[0], nodes.color[0] = NONE, NONE, 0, BLACK + WHITE - to_move
     nodes.visits[0], nodes.prior[0], nodes.node[0] = tree.meta[META_ROOT_VISITS], 1.0, root
     nodes.value_black[0], nodes.lead_black[0] = sign * root_value(tree, tuning), sign * root_lead(tree)
     count, row = 1, 0
     while row < count:
         node = np.int64(nodes.node[row])
-        first, color = count, other(np.int64(nodes.color[row]))
+        first, color = count, BLACK + WHITE - nodes.color[row]
         sign = 1.0 if color == BLACK else -1.0
         for edge in range(tree.first_edge[node], tree.first_edge[node] + tree.n_edges[node]):
             visits = edge_visits(tree, edge)

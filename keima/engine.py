@@ -1,0 +1,509 @@
+"""The engine: it plays moves and analyses positions, in blocking calls, coroutines and live."""
+
+import asyncio
+import math
+import weakref
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, fields, replace
+from os import PathLike, fspath
+from typing import Self, TypeVar, overload
+
+from engine.config import FULL, RANKS, PlayOptions, SearchOptions, SetupOptions
+from engine.go.game import Game
+from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.insight.batches import Batch, Batches
+from engine.live.engine import Chosen
+from engine.live.engine import Engine as LiveEngine
+from engine.play.game_session import RESIGN, Purpose
+from engine.play.player import Player
+from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
+from engine.search.report import Report, Watcher
+from engine.search.stoppers import SearchLimits
+from engine.system import one_line
+from gtp.startup import PlayerSettings, load_player
+from keima.analysis import Analysis, unwrapped
+from keima.board import Board
+from keima.info import Info, info_of, ownership_of
+from keima.moves import Color, Move, MoveLike, move_at, point_of
+from keima.perspective import Lead, Ownership
+from keima.tree import Tree
+from weights import DEFAULT, NO_NETWORK, find_network, players
+
+T = TypeVar("T")
+R = TypeVar("R")
+Options = TypeVar("Options", SetupOptions, PlayOptions, SearchOptions)
+LEVELS = (*RANKS, FULL)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The limits of a search, which ends at the first one that it reaches; None = no limit.
+
+    Raises:
+        ValueError: no limit is given, or one is not positive; one line.
+    """
+
+    visits: int | None = None
+    """visits of the position, those kept from earlier searches of the game included (KataGo's ``maxVisits``)"""
+    seconds: float | None = None
+    """thinking time"""
+    playouts: int | None = None
+    """visits that this search adds (KataGo's ``maxPlayouts``)"""
+
+    def __post_init__(self) -> None:
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        for name, value in given.items():
+            least = "more than 0" if name == "seconds" else "1 or more"
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"limit of {name} is {value}, expected {least}, or None for no limit")
+        if all(value is None for value in given.values()):
+            raise ValueError("limit is empty, expected visits, seconds or playouts")
+
+    def __repr__(self) -> str:
+        given = [f"{item.name}={getattr(self, item.name)}" for item in fields(self) if getattr(self, item.name)]
+        return f"Limit({', '.join(given)})"
+
+
+DEFAULT_LIMIT = Limit(visits=500)
+"""The limit of :meth:`Engine.play` and :meth:`Engine.analyse` if none is given, as in KataGo's analysis engine"""
+
+
+@dataclass(frozen=True)
+class Played:
+    """The choice of a move."""
+
+    move: Move | None
+    """the move; None = the engine resigns"""
+    info: Info | None
+    """results of the search; None if the move needed no search, as a pass that ends the game"""
+
+    @property
+    def resigned(self) -> bool:
+        """Whether the engine resigns."""
+        return self.move is None
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The position as it would be counted if play ended now, by rollouts and the network."""
+
+    lead: Lead
+    """lead in points by the rules of the board, dead stones removed"""
+    ownership: Ownership
+    """expected owners"""
+    dead: list[Move]
+    """points of the dead stones of both colours"""
+
+
+class Engine:
+    """A network and a search, loaded once; boards of any game and size come with each call.
+
+    Use it as a context manager, or call :meth:`close`. Calls run one after another in a thread of the engine's own;
+    those of several threads and coroutines wait for each other. Searches continue the tree of the call before if the
+    position follows from that one. Nothing is printed on standard output; the progress of loading appears on standard
+    error. Threads: any.
+    """
+
+    def __init__(
+        self, weights: "str | PathLike[str]" = DEFAULT, *, human_weights: "str | PathLike[str] | None" = None,
+        level: str = FULL, device: str = "auto", threads: int = 0, memory: int | None = None, seed: int = 0,
+        search: SearchOptions | None = None,
+    ) -> None:  # fmt: skip
+        """Load the network; returns when the engine is ready. The first start on a machine compiles for minutes.
+
+        Args:
+            weights: name of a shipped or downloaded network or player, or a file; ``"none"`` = rollouts alone.
+            human_weights: human network, which :meth:`play` draws moves from, as ``keima gtp --human-weights``.
+            level: level of :meth:`play`, ``"20k"`` to ``"5d"``, or ``"max"``.
+            device: ``"auto"``, ``"cpu"``, ``"mps"``, ``"cuda"`` or ``"cuda:0,cuda:1"``.
+            threads: search threads; 0 = the device's default. With one thread and a seed, searches are reproducible.
+            memory: MiB for trees and cached evaluations; None = an eighth of the machine's, at most 1024.
+            seed: seed of all random numbers; 0 = a new one at each start.
+            search: other options of the search; the arguments above replace its fields.
+        Raises:
+            ValueError: network, device, level or an option cannot be used; one line.
+        """
+        settings = _settings(fspath(weights), fspath(human_weights or ""), level, device)
+        own = search or settings.search
+        own = replace(own, threads=threads or own.threads, seed=seed or own.seed, memory=memory or own.memory)
+        settings = replace(settings, search=own)
+        failures: list[Exception] = []
+
+        def load(say: Callable[[str], None]) -> Player:
+            try:
+                return load_player(settings, freezes=False)
+            except Exception as error:
+                failures.append(error)
+                raise
+
+        self.level = level
+        """level of :meth:`play`"""
+        self._live = LiveEngine(load)
+        self._batches: list[Batches] = []
+        """the threads that search many positions, once they are needed"""
+        self._closer = weakref.finalize(self, _close, self._live, self._batches)
+        try:
+            self._sizes = self._live.submit(_sizes_of).result()
+        except RuntimeError:
+            self.close()
+            error = failures[0]
+            raise (ValueError(one_line(error)) if isinstance(error, ValueError) else error) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop all searches, end the threads and free the network; calls that wait raise ``ValueError``."""
+        self._closer()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the engine was closed."""
+        return not self._closer.alive
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Smallest and largest board size that the engine plays."""
+        return self._sizes
+
+    def play(
+        self, board: Board, limit: Limit | None = None, *, level: str | None = None, avoid: Iterable[MoveLike] = (),
+        allow: Iterable[MoveLike] | None = None, may_resign: bool = True,
+    ) -> Played:  # fmt: skip
+        """Choose a move for the side to move; the board does not change.
+
+        Args:
+            limit: None = 500 visits; at a level its visits, which end the search in any case.
+            level: level of this move; None = the engine's.
+            avoid: moves that must not be chosen.
+            allow: the only moves that may be chosen; None = all.
+            may_resign: whether the engine may resign instead, after some hopeless moves.
+        Raises:
+            ValueError: the network does not play this board size, the level is unknown or was measured with another
+                network, the filter leaves no legal move, or the engine is closed; one line.
+            RuntimeError: the network failed; one line.
+        """
+        game = self._game_of(board)
+        return self._wait(
+            self._chosen(game, limit, level, avoid, allow, may_resign), lambda found: _played(game, found)
+        )
+
+    async def play_async(
+        self, board: Board, limit: Limit | None = None, *, level: str | None = None, avoid: Iterable[MoveLike] = (),
+        allow: Iterable[MoveLike] | None = None, may_resign: bool = True,
+    ) -> Played:  # fmt: skip
+        """:meth:`play` as a coroutine; cancelling it stops the search."""
+        game = self._game_of(board)
+        found = self._chosen(game, limit, level, avoid, allow, may_resign)
+        return await self._wait_async(found, lambda found: _played(game, found))
+
+    @overload
+    def analyse(
+        self, board: Board, limit: Limit | None = None, *, avoid: Iterable[MoveLike] = (),
+        allow: Iterable[MoveLike] | None = None, ownership: bool = True, wide_root_noise: float = 0.0,
+    ) -> Info: ...  # fmt: skip
+
+    @overload
+    def analyse(
+        self, board: Iterable[Board], limit: Limit | None = None, *, avoid: Iterable[MoveLike] = (),
+        allow: Iterable[MoveLike] | None = None, ownership: bool = True, wide_root_noise: float = 0.0,
+    ) -> list[Info]: ...  # fmt: skip
+
+    def analyse(
+        self, board: Board | Iterable[Board], limit: Limit | None = None, *, avoid: Iterable[MoveLike] = (),
+        allow: Iterable[MoveLike] | None = None, ownership: bool = True, wide_root_noise: float = 0.0,
+    ) -> Info | list[Info]:  # fmt: skip
+        """Search a position, or many positions at once; boards do not change.
+
+        Many positions are searched side by side, each from an empty tree, and share batches of the network: far faster
+        than one by one. Their boards may differ in size.
+
+        Args:
+            board: a board, or boards.
+            limit: limit for each position; None = 500 visits.
+            avoid: moves that are not searched in the position.
+            allow: the only moves that are searched in the position; None = all.
+            ownership: whether the results have ownership, which costs memory and some time.
+            wide_root_noise: makes the search explore more moves (KataGo's ``wideRootNoise``).
+        Returns:
+            Info for a board, a list of them for boards, in their order.
+        Raises:
+            ValueError: as for :meth:`play`.
+            RuntimeError: the network failed; one line.
+        """
+        if isinstance(board, Board):
+            game = self._game_of(board)
+            report = self._report(game, limit, avoid, allow, ownership, wide_root_noise)
+            return self._wait(report, lambda found: _info(game, found, ownership))
+        return self._wait(self._batch(board, limit, avoid, allow, ownership, wide_root_noise), lambda found: found)
+
+    @overload
+    async def analyse_async(
+        self, board: Board, limit: Limit | None = None, *, avoid: Iterable[MoveLike] = (),
+        allow: Iterable[MoveLike] | None = None, ownership: bool = True, wide_root_noise: float = 0.0,
+    ) -> Info: ...  # fmt: skip
+
+    @overload
+    async def analyse_async(
+        self, board: Iterable[Board], limit: Limit | None = None, *, avoid: Iterable[MoveLike] = (),
+        allow: Iterable[MoveLike] | None = None, ownership: bool = True, wide_root_noise: float = 0.0,
+    ) -> list[Info]: ...  # fmt: skip
+
+    async def analyse_async(
+        self, board: Board | Iterable[Board], limit: Limit | None = None, *, avoid: Iterable[MoveLike] = (),
+        allow: Iterable[MoveLike] | None = None, ownership: bool = True, wide_root_noise: float = 0.0,
+    ) -> Info | list[Info]:  # fmt: skip
+        """:meth:`analyse` as a coroutine; cancelling it stops the search."""
+        if isinstance(board, Board):
+            game = self._game_of(board)
+            report = self._report(game, limit, avoid, allow, ownership, wide_root_noise)
+            return await self._wait_async(report, lambda found: _info(game, found, ownership))
+        batch = self._batch(board, limit, avoid, allow, ownership, wide_root_noise)
+        return await self._wait_async(batch, lambda found: found)
+
+    def analysis(
+        self, board: Board, limit: Limit | None = None, *, interval: float = 0.1, avoid: Iterable[MoveLike] = (),
+        allow: Iterable[MoveLike] | None = None, ownership: bool = True, wide_root_noise: float = 0.0,
+    ) -> Analysis:  # fmt: skip
+        """Search a position and give results while the search runs.
+
+        The search runs until a limit is reached, it is stopped, its loop is left, or another call of the engine comes::
+
+            for info in engine.analysis(board):
+                if info.visits > 1000:
+                    break
+
+        Args:
+            limit: None = none.
+            interval: seconds between two results.
+            avoid, allow, ownership, wide_root_noise: as for :meth:`analyse`.
+        Raises:
+            ValueError: as for :meth:`play`, or the interval is not positive.
+        """
+        if not 0.0 < interval < math.inf:
+            raise ValueError(f"interval is {interval}, expected more than 0 seconds")
+        game, moves = self._game_of(board), _filter(board, avoid, allow)
+        limits = None if limit is None else _limits(limit)
+        found = Analysis(lambda report: _info(game.copy(), report, ownership), self._live.cancel)
+        watcher = Watcher(found._on_report, interval, interval, ownership=ownership)
+        self._check_open()
+        found._begin(self._live.analyse(game, watcher, moves, limits, wide_root_noise=wide_root_noise))
+        return found
+
+    def estimate(self, board: Board) -> Estimate:
+        """Estimate lead, ownership and dead stones if play ended in the position.
+
+        Raises:
+            ValueError: as for :meth:`play`.
+        """
+        game = self._game_of(board)
+        self._check_open()
+        found = self._wait(self._live.estimate_end(game), lambda found: found)
+        to_move, size = Color(game.to_move), game.size
+        dead = [move_at(point, size) for point in found.dead]
+        return Estimate(Lead(found.lead_black, to_move), ownership_of(found.ownership_black, to_move, size), dead)
+
+    def tree(self) -> Tree:
+        """The tree of the latest search of a single board, also while an analysis runs; the copy does not change.
+
+        Raises:
+            ValueError: nothing was searched, or the latest search was of many boards; one line.
+        """
+        self._check_open()
+        if (found := self._live.tree()) is None:
+            raise ValueError("the engine has no tree, expected a search of a single board before")
+        return Tree(Board._of_game(found[0]), found[1])
+
+    def clear(self) -> None:
+        """Forget the tree and all cached evaluations."""
+        self._check_open()
+
+        def work(player: Player) -> None:
+            self._live.release_tree(player)
+            player.forget()
+
+        self._wait(self._live.submit(work), lambda found: found)
+
+    def _game_of(self, board: Board) -> Game:
+        """A copy of a board's game."""
+        low, high = self._sizes
+        if not low <= board.size <= high:
+            raise ValueError(f"board size is {board.size}, but the network plays {low} to {high}")
+        return board._game.copy()
+
+    def _chosen(
+        self, game: Game, limit: Limit | None, level: str | None, avoid: Iterable[MoveLike],
+        allow: Iterable[MoveLike] | None, may_resign: bool,
+    ) -> "Future[Chosen]":  # fmt: skip
+        level = self.level if level is None else _checked_level(level)
+        if limit is None and level == FULL:
+            limit = DEFAULT_LIMIT
+        moves = _filter(Board._of_game(game), avoid, allow)
+        self._check_open()
+        return self._live.genmove(
+            game,
+            purpose=Purpose.PLAY if may_resign else Purpose.ANSWER,
+            prepare=lambda player: player.configure(replace(player.options, level=level), player.search_options),
+            moves=moves,
+            limits=None if limit is None else _limits(limit),
+        )
+
+    def _report(
+        self, game: Game, limit: Limit | None, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] | None,
+        ownership: bool, wide_root_noise: float,
+    ) -> "Future[Report | None]":  # fmt: skip
+        moves = _filter(Board._of_game(game), avoid, allow)
+        watcher = Watcher(lambda report: None, math.inf, math.inf, ownership=ownership)
+        self._check_open()
+        return self._live.analyse(
+            game, watcher, moves, _limits(limit or DEFAULT_LIMIT), is_open_ended=False, wide_root_noise=wide_root_noise
+        )
+
+    def _batch(
+        self, boards: Iterable[Board], limit: Limit | None, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] | None,
+        ownership: bool, wide_root_noise: float,
+    ) -> "Future[list[Info]]":  # fmt: skip
+        avoided, allowed = list(avoid), None if allow is None else list(allow)
+        games, filters = list[Game](), list[MoveFilter]()
+        for board in boards:
+            games.append(self._game_of(board))
+            filters.append(_filter(board, avoided, allowed))
+        limits = _limits(limit or DEFAULT_LIMIT)
+        batch = Batch([game.position for game in games], filters, limits, ownership, wide_root_noise)
+
+        def work(player: Player) -> list[Info]:
+            # The trees of the batch get the memory of the player's.
+            self._live.release_tree(player)
+            if not self._batches:
+                self._batches.append(Batches(player))
+            infos = [
+                (number, info_of(games[number], report, owners))
+                for number, report, owners in self._batches[0].search(batch)
+            ]
+            return [info for _, info in sorted(infos, key=lambda one: one[0])]
+
+        self._check_open()
+        return self._live.submit(work, on_interrupt=batch.interrupt)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise ValueError("the engine is closed")
+
+    def _wait(self, future: "Future[T]", made: Callable[[T], R]) -> R:
+        """Wait for a work; any exception in between, as Ctrl-C, interrupts it."""
+        try:
+            found = future.result()
+        except CancelledError:
+            raise ValueError("the engine is closed") from None
+        except BaseException as error:
+            if not future.done():
+                self._live.cancel(future)
+            raise unwrapped(error) from None
+        self._check_open()
+        return made(found)
+
+    async def _wait_async(self, future: "Future[T]", made: Callable[[T], R]) -> R:
+        """Wait for a work; the coroutine's cancellation interrupts it."""
+        try:
+            found = await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self.is_closed and not (task and task.cancelling()):
+                raise ValueError("the engine is closed") from None
+            self._live.cancel(future)
+            raise
+        except Exception as error:
+            raise unwrapped(error) from None
+        self._check_open()
+        return made(found)
+
+
+def _close(live: LiveEngine, batches: list[Batches]) -> None:
+    """Close an engine."""
+    live.close()
+    for one in batches:
+        one.close()
+
+
+def _sizes_of(player: Player) -> tuple[int, int]:
+    """The board sizes that a player plays, without those that rollouts alone would play."""
+    spec = player.parts.spec
+    return (MIN_SIZE, MAX_SIZE) if spec is None else spec.sizes
+
+
+def _settings(weights: str, human: str, level: str, device: str) -> PlayerSettings:
+    """The settings of a player, a shipped player's own among them.
+
+    Raises:
+        ValueError: a name or a value is unknown; one line.
+    """
+    from gtp.cli.settings import read_settings
+
+    shipped = players().get(weights)
+    own = read_settings(shipped) if shipped else {}
+
+    def options(kind: type[Options], **given: object) -> Options:
+        names = [item.name for item in fields(kind)]
+        return kind(**{name: value for name, value in (own | given).items() if name in names})
+
+    weights = str(own.get("weights", weights))
+    network = None if weights == NO_NETWORK else find_network(weights)
+    return PlayerSettings(
+        options(SetupOptions, weights=weights, device=device),
+        options(PlayOptions, level=_checked_level(level)),
+        options(SearchOptions),
+        network,
+        human=find_network(human) if human else None,
+    )
+
+
+def _checked_level(level: str) -> str:
+    """A level's name.
+
+    Raises:
+        ValueError: there is no such level, or it changes with results, which the engine does not see; one line.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"level is {level!r}, expected {RANKS[0]} to {RANKS[-1]}, or {FULL}")
+    return level
+
+
+def _limits(limit: Limit) -> SearchLimits:
+    """A limit as the search takes it."""
+    seconds = limit.seconds or 0.0
+    return SearchLimits(limit.visits or 0, seconds, seconds, playouts=limit.playouts or 0)
+
+
+def _filter(board: Board, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] | None) -> MoveFilter:
+    """The filter of the moves at a board's position.
+
+    Raises:
+        ValueError: a move is no point of the board, or no legal move is left; one line.
+    """
+    color, size, moves = board.to_move, board.size, EVERY_MOVE
+    if avoided := [point_of(move, size) for move in avoid]:
+        moves &= without(color, avoided)
+    if allow is not None:
+        moves &= only(color, [point_of(move, size) for move in allow])
+    if moves.restrictions and not any(moves.allows(color, move.point) for move in board.legal_moves):
+        raise ValueError(f"avoid and allow leave {color} no legal move")
+    return moves
+
+
+def _info(game: Game, report: Report | None, ownership: bool) -> Info:
+    """Results for the caller, who keeps the game."""
+    assert report is not None
+    return info_of(game, report, report.ownership_black if ownership else None)
+
+
+def _played(game: Game, chosen: Chosen) -> Played:
+    """A choice for the caller, who keeps the game."""
+    info = None if chosen.report is None else info_of(game, chosen.report, None)
+    return Played(None if chosen.point == RESIGN else move_at(chosen.point, game.size), info)
