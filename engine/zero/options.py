@@ -172,7 +172,7 @@ PUBLISHED: dict[str, Any] = {
     "target_temperature": 1.0, "score_utility": 0.0, "surprise_weight": 0.0, "early_share": 0.0, "sensible": 0.0,
     "first_sensible": 0.0, "first_visits": 1.0, "temperature": 1.0, "final_temperature": 0.05, "half_life": 30.0,
     "komi": 7.5, "komi_sd": 0.0, "wide_komi_share": 0.0, "fair_komi": False, "resigns": True, "played_out": 0.1,
-    # Training: (z - v)^2 - pi log p + 1e-4 |weights|^2, by SGD; 25,000 games a turn, the last 500,000 games in the window.
+    # Training: (z - v)^2 - pi log p + 1e-4 |weights|^2, by SGD; 25,000 games a turn, the last 500,000 in the window.
     "optimizer": "sgd", "momentum": 0.9, "rate": 0.01, "drop_factor": 0.1, "drop_at": (400_000, 600_000), "warmup": 0,
     "weight_decay": 2e-4, "clip": 0.0, "ema": 0.0, "value_loss": "mse", "policy_weight": 1.0, "value_weight": 1.0,
     "batch": 2048, "first_rows": 5_000_000, "rows": 5_000_000, "samples": 1.5, "window": 100_000_000,
