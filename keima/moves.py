@@ -112,9 +112,22 @@ def moves_of(size: int) -> tuple[Move, ...]:
     return tuple(Move(number, size) for number in range(size * size + 1))
 
 
+@lru_cache(maxsize=32)
+def _moves_by_vertex(size: int) -> dict[str, Move]:
+    return {str(move): move for move in moves_of(size)}
+
+
+def move_of(move: MoveLike, size: int) -> Move:
+    """The move of a board size; errors as those of :class:`Move`."""
+    if isinstance(move, Move) and move.size == size:
+        return move
+    known = _moves_by_vertex(size).get(move) if isinstance(move, str) else None
+    return known or move_at(_point(move, size), size)
+
+
 def point_of(move: MoveLike, size: int) -> int:
     """The engine's number of a move's point; errors as those of :class:`Move`."""
-    return move.point if isinstance(move, Move) and move.size == size else _point(move, size)
+    return move_of(move, size).point
 
 
 def _point(move: MoveLike, size: int) -> int:
