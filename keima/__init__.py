@@ -13,8 +13,9 @@ Nothing here loads torch, and networks are loaded when an engine or a network is
 
 from engine import __version__
 from keima.board import Board
-from keima.moves import BLACK, WHITE, Color, ColorLike, Move, MoveLike
+from keima.moves import BLACK, WHITE, Color, ColorLike, MarksLike, Move, MoveLike
 from keima.perspective import Lead, Ownership, WinRate
+from keima.record import Node, Record
 
 __all__ = [
     "BLACK",
@@ -23,9 +24,12 @@ __all__ = [
     "Color",
     "ColorLike",
     "Lead",
+    "MarksLike",
     "Move",
     "MoveLike",
+    "Node",
     "Ownership",
+    "Record",
     "WinRate",
     "__version__",
 ]

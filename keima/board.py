@@ -1,7 +1,7 @@
 """A Go board with its game: moves, legality, text, SGF, score and a picture."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import compress, cycle, islice
 from os import PathLike
@@ -24,7 +24,7 @@ from engine.go.sgf import read_sgf, write_sgf
 from engine.live.words import why_illegal
 from engine.pictures.boards import diagram
 from engine.pictures.drawing import Picture, stand_alone
-from keima.moves import BLACK, WHITE, Color, ColorLike, Move, MoveLike, move_at, move_of, moves_of, point_of
+from keima.moves import BLACK, WHITE, Color, ColorLike, MarksLike, Move, MoveLike, move_at, move_of, moves_of, point_of
 from keima.perspective import Lead, Ownership
 
 LONGEST_REPR = 40
@@ -141,6 +141,8 @@ class Board:
     def copy(self) -> Self:
         """A board whose moves can be played and undone without changing this one."""
         return self._of_game(self._game.copy())
+
+    __copy__ = copy
 
     @property
     def size(self) -> int:
@@ -368,7 +370,7 @@ class Board:
         return None
 
     def svg(
-        self, *, marks: Mapping[MoveLike, str] | None = None, arrows: Iterable[tuple[MoveLike, MoveLike]] = (),
+        self, *, marks: MarksLike | None = None, arrows: Iterable[tuple[MoveLike, MoveLike]] = (),
         heat: ArrayLike | None = None, ownership: Ownership | ArrayLike | None = None, line: Iterable[MoveLike] = (),
         numbers: bool = False, last: bool = True, width: float = 400,
     ) -> Picture:  # fmt: skip

@@ -5,6 +5,7 @@ from 0 at the top left, as in the arrays of this package; a policy index is ``ro
 is a pass.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import lru_cache
 from operator import index
@@ -104,6 +105,12 @@ class Move(str):
 
 MoveLike: TypeAlias = Move | str | tuple[SupportsIndex, SupportsIndex] | SupportsIndex
 """A move, or what is accepted in its place: a vertex, a pair (row, column), a policy index"""
+
+
+MarksLike: TypeAlias = (
+    Mapping[Move, str] | Mapping[str, str] | Mapping[tuple[int, int], str] | Mapping[int, str] | Mapping[MoveLike, str]
+)
+"""Points and their marks: shapes or other texts"""
 
 
 @lru_cache(maxsize=32)
