@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 
 from engine.go.game import Game
 from engine.pictures.candidates import Mark, candidates_on
-from engine.pictures.drawing import stand_alone
+from engine.pictures.drawing import Picture, stand_alone
 from engine.search.report import MoveReport, Report
 from keima.board import Board
 from keima.moves import BLACK, Color, Move, move_at
 from keima.perspective import Lead, Ownership, WinRate
-from keima.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Info:
         for one in self.candidates:
             if one.visits and not one.move.is_pass:
                 marks.append(Mark(one.move.policy_index, one.points_lost, one.win_rate_lost))
-        return Picture(stand_alone(candidates_on(self.board.stones.ravel().tolist(), marks, str(self))))
+        return stand_alone(candidates_on(self.board.stones.ravel().tolist(), marks, str(self)))
 
     def _repr_svg_(self) -> str:
         return self.svg()

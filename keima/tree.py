@@ -5,13 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.pictures.drawing import stand_alone
+from engine.pictures.drawing import Picture, stand_alone
 from engine.pictures.trees import Drawn, drawn_tree
 from engine.search.snapshot import Snapshot
 from keima.board import Board
 from keima.moves import Color, Move, moves_of
 from keima.perspective import Lead, WinRate
-from keima.picture import Picture
 
 
 class Tree:
@@ -79,7 +78,7 @@ class Tree:
             share = node.visits / max(1, self.root.visits)
             text = str(node.move or self.board.to_move)
             drawn.append(Drawn(parent, node.depth, text, node.visits, share, node.win_rate.pov(node.color), node.color))
-        return Picture(stand_alone(drawn_tree(drawn, f"Search tree of {self.root.visits} visits")))
+        return stand_alone(drawn_tree(drawn, f"Search tree of {self.root.visits} visits"))
 
     def _repr_svg_(self) -> str:
         return self.svg()
