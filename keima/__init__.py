@@ -12,12 +12,14 @@ Nothing here loads torch, and networks are loaded when an engine or a network is
 """
 
 from engine import __version__
+from keima.board import Board
 from keima.moves import BLACK, WHITE, Color, ColorLike, Move, MoveLike
 from keima.perspective import Lead, Ownership, WinRate
 
 __all__ = [
     "BLACK",
     "WHITE",
+    "Board",
     "Color",
     "ColorLike",
     "Lead",

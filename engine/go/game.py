@@ -7,8 +7,10 @@ a change of rules and when its capacity grows, ``position`` is a new object; ref
 Where GTP defines an error message, the message of the ``ValueError`` begins with it.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
 
 from engine.config import SetupOptions
 from engine.go.board import (
@@ -165,6 +167,23 @@ class Game:
             self.position = with_capacity(self.position, 2 * self.n_moves)
         play_move(self.position, point, color)
 
+    def copy(self) -> Self:
+        """A game whose moves can be played and undone without changing this one."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        twin.position = with_capacity(self.position, len(self.position.moves))
+        twin._first = with_capacity(self._first, 1)
+        return twin
+
+    def __reduce__(self) -> tuple[Callable[..., "Game"], tuple[object, ...]]:
+        """Pickle what the game was built from: the arrays of a board are views of one buffer, which pickle would split.
+
+        Positions are rebuilt by replaying, so :func:`engine.go.position.hide_course` is forgotten.
+        """
+        taken = self._first.board.meta[[META_CAPTURED_BLACK, META_CAPTURED_WHITE]].tolist()
+        first = Stage(self.start_stones(), self.start_to_move, self.moves())
+        return _rebuilt, (self.size, self._rules, self.komi, first, (taken[0], taken[1]), self.earlier)
+
     def undo(self) -> None:
         """Take the last move back.
 
@@ -262,6 +281,20 @@ class Game:
 
     def _is_empty(self, point: int) -> bool:
         return _on_board(self.position, point) and self.position.board.color[point] == EMPTY
+
+
+def _rebuilt(
+    size: int, rules: Rules, komi: float, stage: Stage, captured: tuple[int, int], earlier: Sequence[Stage]
+) -> Game:
+    """The game that :meth:`Game.__reduce__` took apart."""
+    game = Game(size, rules, komi)
+    black, white = ([point for point, of in stage.stones.items() if of == color] for color in (BLACK, WHITE))
+    game.setup_stones(black, white, stage.to_move, captured, earlier)
+    game.position = with_capacity(game.position, max(len(game.position.moves), len(stage.moves)))
+    points = np.array([point for _, point in stage.moves], game.position.moves.dtype)
+    colors = np.array([color for color, _ in stage.moves], game.position.colors.dtype)
+    _play_moves(game.position, points, colors, len(points))
+    return game
 
 
 @kernel

@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from engine.go.game import Game
-from engine.go.position import with_capacity
 from engine.play.clock import Clock
 from engine.play.game_session import GameSession, Purpose
 from engine.play.life_and_death import EndEstimate
@@ -242,17 +241,10 @@ class Engine:
 def session_of(game: Game, clock: Clock | None = None) -> GameSession:
     """A session with copies of game and clock, for :meth:`engine.play.player.Player.take_over`."""
     session = GameSession(game.size)
-    session.game = copied(game)
+    session.game = game.copy()
     if clock is not None:
         session.clock = copy.deepcopy(clock)
     return session
-
-
-def copied(game: Game) -> Game:
-    """A copy of a game whose moves can be played and undone without changing the original."""
-    twin = copy.copy(game)
-    twin.position = with_capacity(game.position, len(game.position.moves))
-    return twin
 
 
 def copy_of(watcher: Watcher, on_report: Callable[[Report], None]) -> Watcher:

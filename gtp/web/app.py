@@ -310,9 +310,7 @@ class App:
 
     def _current_position(self) -> Any:
         """A copy of the shown position, for another thread; None = there is no table."""
-        from engine.live.engine import copied
-
-        return None if self._table is None else copied(self._table.game).position
+        return None if self._table is None else self._table.game.copy().position
 
     def _answer_question(self, name: str, body: dict[str, Any], position: Any) -> tuple[int, dict[str, Any]]:
         """Status and answer; called in the thread of questions."""
