@@ -67,13 +67,12 @@ def save_onnx(path: Path, networks: Sequence[PlainNetwork], spec: NetworkSpec, s
     if size is not None:
         spec.check_sizes([size])
     fixed = spec.max_size if size is None and spec.min_size == spec.max_size else size
-    sizes = spec.sizes if fixed is None else (fixed, fixed)
     graph = Graph(onnx, networks[-1].shape.planes, networks[-1].shape.globals, fixed, spec.max_size)
     try:
         heads = _heads(graph, networks)
     except Unwritable as error:
         raise ValueError(f"network {spec.name} has a layer that is not written as ONNX ({error})") from error
-    facts = {"name": spec.name, "encoder": spec.encoder, "sizes": "-".join(str(one) for one in sizes)}
+    facts = {"name": spec.name, "encoder": spec.encoder, "sizes": str(fixed or f"{spec.min_size}-{spec.max_size}")}
     model = graph.model(spec.name, {name: head for name, head in heads._asdict().items() if head is not None}, facts)
     onnx.checker.check_model(model)
     with written_whole(path) as part:
@@ -404,6 +403,9 @@ class OnnxForward(EagerForward):
         )  # fmt: skip
 
     def _multiplied(self, weight: np.ndarray, shift: np.ndarray | None, x: Value) -> Value:
+        if not x.shape[1]:
+            # No global values: runtimes differ in products without terms.
+            x, weight = self._graph.planes[:, :1, 0, 0], np.zeros((len(weight), 1), np.float32)
         inputs = (x, weight) if shift is None else (x, weight, shift)
         return self._graph.add("Gemm", (COPIED, len(weight)), *inputs, transB=1)
 
