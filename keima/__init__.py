@@ -14,6 +14,7 @@ Nothing here loads torch, and networks are loaded when an engine or a network is
 from engine import __version__
 from keima.board import Board
 from keima.moves import BLACK, WHITE, Color, ColorLike, Move, MoveLike
+from keima.network import Evaluation, Evaluations, Network, encode
 from keima.perspective import Lead, Ownership, WinRate
 
 __all__ = [
@@ -22,10 +23,14 @@ __all__ = [
     "Board",
     "Color",
     "ColorLike",
+    "Evaluation",
+    "Evaluations",
     "Lead",
     "Move",
     "MoveLike",
+    "Network",
     "Ownership",
     "WinRate",
     "__version__",
+    "encode",
 ]

@@ -145,7 +145,7 @@ def test_the_shipped_pair_is_converted_by_its_name(tmp_path):
 def test_a_board_size_that_the_network_does_not_play_is_refused(tmp_path):
     pytest.importorskip("onnx")
     networks, spec = made("zero", tmp_path)
-    with pytest.raises(ValueError, match=r"^network zero plays boards of 7x7, not 9$"):
+    with pytest.raises(ValueError, match=r"^network zero plays boards of 7 alone, not 9$"):
         save_onnx(tmp_path / "net.onnx", networks, spec, 9)
     assert not list(tmp_path.iterdir())
 
