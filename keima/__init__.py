@@ -19,6 +19,7 @@ from keima.board import Board
 from keima.engine import Engine, Estimate, Limit, Played
 from keima.info import Candidate, Info
 from keima.moves import BLACK, WHITE, Color, ColorLike, MarksLike, Move, MoveLike
+from keima.network import Evaluation, Evaluations, Network, encode
 from keima.perspective import Lead, Ownership, WinRate
 from keima.record import Node, Record
 from keima.tree import Tree, TreeNode
@@ -33,12 +34,15 @@ __all__ = [
     "ColorLike",
     "Engine",
     "Estimate",
+    "Evaluation",
+    "Evaluations",
     "Info",
     "Lead",
     "Limit",
     "MarksLike",
     "Move",
     "MoveLike",
+    "Network",
     "Node",
     "Ownership",
     "Picture",
@@ -49,4 +53,5 @@ __all__ = [
     "TreeNode",
     "WinRate",
     "__version__",
+    "encode",
 ]

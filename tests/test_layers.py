@@ -30,6 +30,7 @@ ONLY_IN = {
     ("click", "rich"): ("gtp.cli", "bench"),
     ("starlette", "uvicorn"): ("gtp.web",),
     ("ray",): ("engine.system.on_ray",),
+    ("onnx",): ("engine.nets.files.onnx",),
     ("jinja2", "markupsafe", "matplotlib"): ("engine.pictures",),
 }
 """Packages, and where alone they may be imported"""

@@ -23,7 +23,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from engine.features.common import after_move, legality_key, recent_moves_key
+from engine.features.common import after_move, legality_key, named, recent_moves_key
 from engine.features.symmetry import apply_symmetry, symmetry_steps
 from engine.go.board import META_SIZE, is_eye
 from engine.go.geometry import BLACK, EMPTY, PASS, cell_count, index_of, point_at
@@ -42,6 +42,13 @@ N_PLANES = (3, MOST, MOST, MOST, MOST, MOST, 1, 1, 1)
 FIRST_PLANE = (0, 4, 12, 20, 28, 36, 44, 45, 46)
 ONES, ZEROS, BLACK_TO_MOVE = 3, 47, 48
 POLICY_PLANES, VALUE_PLANES = 48, 49
+_FROM_1, _FROM_0 = (*range(1, MOST), f"{MOST} or more"), (*range(MOST - 1), f"{MOST - 1} or more")
+PLANE_NAMES = (
+    *named("stone colour", "own", "opponent's", "empty"), "ones", *named("turns since", *_FROM_1),
+    *named("liberties", *_FROM_1), *named("capture size", *_FROM_0), *named("self-atari size", *_FROM_1),
+    *named("liberties after move", *_FROM_1), "ladder capture", "ladder escape", "sensibleness", "zeros",
+    "player colour",
+)  # fmt: skip
 
 
 class AlphaGoScratch(NamedTuple):

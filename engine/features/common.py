@@ -18,6 +18,11 @@ from engine.go.rules import KO_SIMPLE, RULE_FIELDS, RULE_KO, RULE_SCORING, RULE_
 from engine.system.jit import inlined_kernel, kernel
 
 
+def named(feature: str, *values: object) -> tuple[str, ...]:
+    """Names of the planes of a feature that has one for each of some values, such as ``liberties: 1``."""
+    return tuple(f"{feature}: {value}" for value in values)
+
+
 @kernel
 def legality_key(position):
     """uint64 hash of the stones, the side to move and everything that decides which moves are legal.

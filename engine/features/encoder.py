@@ -8,7 +8,8 @@ encoder: a kernel that calls :func:`encode` or :func:`key` is compiled for the t
 encoder is a class for its scratch, two kernels and a call of :func:`register`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from engine.config.profiles import read_profile
 from engine.features import alphago, history, katago, keima, profiles
 from engine.go.board import META_SIZE
 from engine.go.geometry import on_board_points
-from engine.go.position import META_TO_MOVE, legal_moves, new_position, play_move
+from engine.go.position import META_TO_MOVE, Position, legal_moves, new_position, play_move
 from engine.nets.files.header import PROFILE_VALUES, katago_encoder
 from engine.system.jit import KERNEL_OPTIONS, kernel
 
@@ -45,6 +46,10 @@ class Encoder(NamedTuple):
     :func:`engine.go.position.count_none_beside_atari`"""
     knows_profiles: bool = False
     """whether a human profile is among the inputs (:func:`with_profile`)"""
+    plane_names: tuple[str, ...] = ()
+    """names of the planes, for people and programs; empty = they have none"""
+    global_names: tuple[str, ...] = ()
+    """names of the global values; empty = they have none"""
 
 
 class _Kernels(NamedTuple):
@@ -144,28 +149,32 @@ def _encode_key(position: Any, symmetry: Any, scratch: KeyScratch, planes: Any, 
 
 ANY_RULES = "any: komi, scoring, ko, suicide, taxes are inputs"
 KEIMA = register(
-    Encoder("keima-2", keima.PLANES, keima.GLOBALS, keima.new_scratch, ANY_RULES),
+    Encoder("keima-2", keima.PLANES, keima.GLOBALS, keima.new_scratch, ANY_RULES,
+            plane_names=keima.PLANE_NAMES, global_names=keima.GLOBAL_NAMES),
     keima.KeimaScratch, keima.encode, keima.key,
 )  # fmt: skip
 KEIMA_1 = register(
-    Encoder("keima-1", keima.PLANES, keima.GLOBALS_1, keima.new_scratch, ANY_RULES),
+    Encoder("keima-1", keima.PLANES, keima.GLOBALS_1, keima.new_scratch, ANY_RULES,
+            plane_names=keima.PLANE_NAMES, global_names=keima.GLOBAL_NAMES[: keima.GLOBALS_1]),
     keima.KeimaScratch, keima.encode, keima.key,
 )  # fmt: skip
 ALPHAGO_POLICY = register(
-    Encoder("alphago-48", alphago.POLICY_PLANES, 0, alphago.new_scratch),
+    Encoder("alphago-48", alphago.POLICY_PLANES, 0, alphago.new_scratch,
+            plane_names=alphago.PLANE_NAMES[: alphago.POLICY_PLANES]),
     alphago.AlphaGoScratch, alphago.encode, alphago.key,
 )  # fmt: skip
 ALPHAGO_VALUE = register(
-    Encoder("alphago-49", alphago.VALUE_PLANES, 0, alphago.new_scratch),
+    Encoder("alphago-49", alphago.VALUE_PLANES, 0, alphago.new_scratch, plane_names=alphago.PLANE_NAMES),
     alphago.AlphaGoScratch, alphago.encode, alphago.key,
 )  # fmt: skip
 ZERO = register(
-    Encoder("zero-17", history.PLANES, 0, lambda size: history.HistoryScratch()),
+    Encoder("zero-17", history.PLANES, 0, lambda size: history.HistoryScratch(), plane_names=history.PLANE_NAMES),
     history.HistoryScratch, history.encode, history.key,
 )  # fmt: skip
 LEELA = register(
     Encoder("leela-18", history.LEELA_PLANES, 0, lambda size: history.HistoryScratch(),
-            "area scoring, komi 7.5, positional superko, no suicide; no others", komi=7.5),
+            "area scoring, komi 7.5, positional superko, no suicide; no others", komi=7.5,
+            plane_names=history.LEELA_PLANE_NAMES),
     history.HistoryScratch, history.encode, history.key,
 )  # fmt: skip
 
@@ -180,7 +189,8 @@ def _katago(is_human: bool, suicide_areas: bool, without_atari: bool) -> Encoder
         katago_encoder(is_human, suicide_areas, without_atari), katago.PLANES,
         katago.GLOBALS + PROFILE_VALUES * is_human,
         partial(katago.new_scratch, suicide_areas=suicide_areas, profile=profile), rules,
-        counts_beside_atari=not without_atari, knows_profiles=is_human,
+        counts_beside_atari=not without_atari, knows_profiles=is_human, plane_names=katago.PLANE_NAMES,
+        global_names=katago.GLOBAL_NAMES + katago.PROFILE_NAMES * is_human,
     )  # fmt: skip
     return register(encoder, katago.KatagoScratch, katago.encode, katago.key)
 
@@ -214,6 +224,62 @@ so that no network file can name it."""
 _KERNELS[KeyScratch] = _Kernels(_encode_key, history.key)
 
 
+def encoder_named(name: str) -> Encoder:
+    """The registered encoder of a name.
+
+    Raises:
+        ValueError: no such encoder; one line.
+    """
+    if name not in ENCODERS:
+        raise ValueError(f"unknown encoder {name!r}, known are {', '.join(ENCODERS)}")
+    return ENCODERS[name]
+
+
+def encode_all(
+    encoder: Encoder, positions: Sequence[Position], symmetry: int, planes: np.ndarray, globals_: np.ndarray
+) -> None:
+    """Write the planes and globals of positions on boards of one size.
+
+    Args:
+        positions: only read.
+        symmetry: 0 to 7 as in :mod:`engine.features.symmetry`.
+        planes: float32[B, C, N, N], overwritten; ``globals_`` float32[B, G].
+    """
+    scratch = encoder.new_scratch(planes.shape[2])
+    for row, position in enumerate(positions):
+        encode(position, symmetry, scratch, planes[row], globals_[row])
+
+
+def inputs(
+    encoder: Encoder, positions: Sequence[Position], symmetry: int = 0, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Encode positions on boards of one size.
+
+    Args:
+        positions: one or more, only read; ``symmetry`` as for :func:`encode_all`.
+        threads: maximum number of threads, each for at least ``SHARE`` positions.
+    Returns:
+        planes float32[B, C, N, N] and globals float32[B, G].
+    """
+    size, count = int(positions[0].board.meta[META_SIZE]), len(positions)
+    planes = np.zeros((count, encoder.planes, size, size), np.float32)
+    globals_ = np.zeros((count, encoder.globals), np.float32)
+    share = max(SHARE, -(-count // threads))
+
+    def write(first: int) -> None:
+        part = slice(first, first + share)
+        encode_all(encoder, positions[part], symmetry, planes[part], globals_[part])
+
+    if count <= share:
+        write(0)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(write, range(0, count, share)))
+    return planes, globals_
+
+
+SHARE = 16
+"""Fewest positions for which :func:`inputs` starts a thread"""
 STONES = (0.0, 0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 """Number of moves before each sample position, as a share of the board's number of points"""
 SEED = 1
@@ -229,9 +295,7 @@ def sample_inputs(encoder: str, size: int) -> tuple[np.ndarray, np.ndarray]:
     Raises:
         ValueError: no such encoder.
     """
-    if encoder not in ENCODERS:
-        raise ValueError(f"unknown encoder {encoder!r}, known are {', '.join(ENCODERS)}")
-    chosen, rng = ENCODERS[encoder], np.random.default_rng(SEED)
+    chosen, rng = encoder_named(encoder), np.random.default_rng(SEED)
     planes = np.zeros((len(STONES), chosen.planes, size, size), np.float32)
     globals_ = np.zeros((len(STONES), chosen.globals), np.float32)
     position, scratch = new_position(size), chosen.new_scratch(size)

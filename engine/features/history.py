@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.features.common import named
 from engine.features.symmetry import symmetry_steps
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, EMPTY, ZOBRIST, point_at
@@ -26,6 +27,12 @@ from engine.system.jit import kernel
 BLACK_TO_MOVE = 2 * PAST_BOARDS
 PLANES = BLACK_TO_MOVE + 1
 LEELA_PLANES = BLACK_TO_MOVE + 2
+_OWN, _OPPONENT = (
+    named(who, "now", "1 move ago", *(f"{age} moves ago" for age in range(2, PAST_BOARDS)))
+    for who in ("own stones", "opponent's stones")
+)
+PLANE_NAMES = (*(name for pair in zip(_OWN, _OPPONENT, strict=True) for name in pair), "Black to move")
+LEELA_PLANE_NAMES = (*_OWN, *_OPPONENT, "Black to move", "White to move")
 
 
 class HistoryScratch(NamedTuple):

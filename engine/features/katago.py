@@ -61,7 +61,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from engine.features import profiles
-from engine.features.common import komi_wave, legality_key, mark_recent_moves, recent_moves_key, rules_key
+from engine.features.common import komi_wave, legality_key, mark_recent_moves, named, recent_moves_key, rules_key
 from engine.features.symmetry import symmetry_steps
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, META_STRIDE, copy_board, is_legal
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, index_of, point_at, point_of
@@ -332,12 +332,24 @@ CAUGHT = 14
 WORKING = 17
 OWN_AREA, OPPONENT_AREA = 18, 19
 PLANES = 22
+PLANE_NAMES = (
+    "on board", *named("stones", "own", "opponent's"), *named("liberties", 1, 2, 3), "forbidden",
+    *named("unused", 7, 8), *named("recent moves", *range(1, 6)),
+    *named("caught in a ladder", "now", "1 move ago", "2 moves ago"), "ladder capture",
+    *named("area", "own", "opponent's"), *named("unused", 20, 21),
+)  # fmt: skip
 
 PASSED = 0
 """Global values 0 to 4: whether each of the last five moves was a pass, latest first"""
 KOMI, SUPERKO, SUPERKO_KIND, SUICIDE_LEGAL, TERRITORY, SEKI_TAX, GROUP_TAX = range(5, 12)
 PASS_ENDS, BUTTON_OPEN, WAVE = 14, 17, 18
 GLOBALS = 19
+GLOBAL_NAMES = (
+    *named("recent passes", *range(1, 6)), "komi", "superko", "kind of superko", "suicide legal", "territory scoring",
+    "seki tax", "group tax", *named("unused", 12, 13), "a pass ends the game", *named("unused", 15, 16), "button",
+    "komi wave",
+)  # fmt: skip
+PROFILE_NAMES = named("human profile", *range(PROFILE_VALUES))
 KOMI_SCALE = 20.0
 KOMI_MARGIN = 20.0
 """Komi is clamped, for either side, to the board's number of points plus this many points."""

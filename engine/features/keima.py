@@ -16,6 +16,7 @@ from engine.features.common import (
     komi_wave,
     legality_key,
     mark_recent_moves,
+    named,
     recent_moves_key,
     rules_key,
 )
@@ -68,12 +69,22 @@ AFTER = 18
 """Planes 18, 19, 20: after a move here its chain has 2, 3, 4 or more liberties"""
 LADDER_CAPTURE, LADDER_ESCAPE = 21, 22
 PLANES = 23
+PLANE_NAMES = (
+    "on board", *named("stones", "own", "opponent's"), *named("liberties", 1, 2, 3),
+    *named("recent moves", 1, 2, 3, 4, 5), "forbidden", "sensibleness", *named("capture size", 1, 2, "3 or more"),
+    *named("self-atari size", 1, "2 or more"), *named("liberties after move", 2, 3, "4 or more"),
+    *named("ladders", "capture", "escape"),
+)  # fmt: skip
 
 KOMI, LAST_PASSED, PASSED_BEFORE, TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO = range(8)
 WAVE = 8
 """Index of the global value that :func:`engine.features.common.komi_wave` computes"""
 GLOBALS, GLOBALS_1 = 9, 8
 """Numbers of global values of keima-2 and of keima-1"""
+GLOBAL_NAMES = (
+    "komi", "last move a pass", "move before a pass", "territory scoring", "seki tax", "group tax", "suicide legal",
+    "superko", "komi wave",
+)  # fmt: skip
 OF_RULES = (TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO)
 """Indices of the global values that depend on the rules alone"""
 KOMI_SCALE = 15.0

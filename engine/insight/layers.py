@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.features.encoder import ENCODERS
+from engine.features.encoder import ENCODERS, inputs
 from engine.go.board import META_SIZE
 from engine.go.position import Position
-from engine.insight.raw_outputs import inputs, raw_network
+from engine.insight.raw_outputs import raw_network
 from engine.nets.trace import Trace
 from weights import NetworkPath
 
@@ -38,7 +38,7 @@ def layers(path: NetworkPath | None, position: Position, layer: str | None = Non
     network, size = raw_network(path), int(position.board.meta[META_SIZE])
     if not network.spec.plays(size):
         return {"layers": [], "missing": f"{network.spec.said}, not {size}"}
-    planes, globals_ = inputs(ENCODERS[network.spec.encoder], position, 0)
+    planes, globals_ = inputs(ENCODERS[network.spec.encoder], [position])
     found = _traced(path, size, planes.tobytes(), globals_.tobytes()).layers
     name = layer or next(iter(found))
     if name not in found:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.encoder import ENCODERS, Encoder, encode
+from engine.features.encoder import ENCODERS, Encoder, inputs
 from engine.features.symmetry import symmetry_table
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, WHITE
@@ -62,7 +62,7 @@ class PositionQuery:
             NetworkFailed: the server is closed.
         """
         self._server, self._position, self._symmetry = server, position, symmetry
-        planes, globals_ = inputs(encoder, position, symmetry)
+        planes, globals_ = inputs(encoder, [position], symmetry)
         self._request: Request = server.new_request(planes.shape[2], 1, planes.shape[1], globals_.shape[1])
         self._request.state = State.FILLING
         self._request.planes[:], self._request.globals[:], self._request.count = planes, globals_, 1
@@ -135,15 +135,6 @@ def owner_letters(ownership: np.ndarray) -> str:
     return "".join(OWNER_LETTERS[step] for step in steps.round().astype(int).tolist())
 
 
-def inputs(encoder: Encoder, position: Position, symmetry: int) -> tuple[np.ndarray, np.ndarray]:
-    """One position encoded under one symmetry: planes float32[1, C, N, N] and globals float32[1, G]."""
-    size = int(position.board.meta[META_SIZE])
-    planes = np.zeros((1, encoder.planes, size, size), np.float32)
-    globals_ = np.zeros((1, encoder.globals), np.float32)
-    encode(position, symmetry, encoder.new_scratch(size), planes[0], globals_[0])
-    return planes, globals_
-
-
 def move_probabilities(logits: np.ndarray, position: Position, symmetry: int) -> np.ndarray:
     """Probabilities of the legal moves: the softmax of a network's policy logits over these moves.
 
@@ -192,7 +183,7 @@ def raw_evaluation(
         ValueError: the network does not play this board size; one line.
     """
     size = int(position.board.meta[META_SIZE])
-    output = network.ask(*inputs(encoder or ENCODERS[network.spec.encoder], position, symmetry), optimism)
+    output = network.ask(*inputs(encoder or ENCODERS[network.spec.encoder], [position], symmetry), optimism)
     policy, ownership = np.full(size * size + 1, np.nan), np.full(size * size, np.nan)
     if output.policy is not None:
         policy = move_probabilities(output.policy, position, symmetry)

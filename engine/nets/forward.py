@@ -248,19 +248,21 @@ def board_scale(size: int) -> float:
     return (size - CENTRE_SIZE) / SIZE_UNIT
 
 
-# Functions of arrays, by numpy, or by torch for its tensors: both have them under one name.
+# Functions of arrays, by numpy, by torch for its tensors, or as an array brings them: all have them under one name.
 
 
 def library_of(array: Any) -> Any:
-    """numpy, or torch for a tensor."""
-    return np if isinstance(array, np.ndarray) else sys.modules["torch"]
+    """numpy, torch for a tensor, or the functions that an array brings (Python array API standard)."""
+    if isinstance(array, np.ndarray):
+        return np
+    return array.__array_namespace__() if hasattr(array, "__array_namespace__") else sys.modules["torch"]
 
 
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)); 0 for minus infinity."""
     library = library_of(x)
     # torch's logaddexp may overflow on Apple's GPU.
-    return np.logaddexp(x, np.float32(0)) if library is np else library.nn.functional.softplus(x)
+    return library.nn.functional.softplus(x) if hasattr(library, "nn") else library.logaddexp(x, np.float32(0))
 
 
 def probabilities(logits: Any) -> Any:

@@ -16,7 +16,7 @@ from engine.nets.compute.by_program import HAS_MATRIX_UNIT, ProgramNetwork
 from engine.nets.compute.simd import FEATURES
 from engine.nets.compute.winograd import tile_side
 from engine.nets.devices import auto_device, checked_device, imported_torch
-from engine.nets.files.read import read_network
+from engine.nets.files.read import POLICY_PLANES, pair_spec, read_network
 from engine.nets.forward import NumpyForward, Unwritable
 from engine.nets.layers import named_arrays
 from engine.nets.network import (
@@ -34,31 +34,6 @@ from engine.nets.network import (
 from engine.nets.notices import say_once
 from engine.system import jit
 from weights import NetworkPath, files_of
-
-ENCODERS = ("alphago-48", "alphago-49")
-"""Encoders of policy and value network; the second has one plane more than the first"""
-POLICY_PLANES = 48
-
-
-def pair_spec(first: NetworkSpec, second: NetworkSpec) -> NetworkSpec:
-    """The joint spec of AlphaGo's policy network and value network.
-
-    Raises:
-        ValueError: they are not a policy and a value network of AlphaGo's planes for the same boards; one line.
-    """
-    name = f"{first.name}+{second.name}"
-    if (first.encoder, second.encoder) != ENCODERS or "policy" not in first.heads or "value" not in second.heads:
-        raise ValueError(
-            f"{name}: encoders {first.encoder} and {second.encoder}, expected a policy network of {ENCODERS[0]} and a "
-            f"value network of {ENCODERS[1]}"
-        )
-    low, high = max(first.min_size, second.min_size), min(first.max_size, second.max_size)
-    if low > high:
-        raise ValueError(
-            f"{name}: boards of {first.min_size} to {first.max_size} and of {second.min_size} to {second.max_size}, "
-            "expected the same"
-        )
-    return NetworkSpec(name, second.encoder, low, high)
 
 
 class AlphaGoPair:

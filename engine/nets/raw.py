@@ -6,12 +6,12 @@ Some outputs of :class:`engine.nets.katago.model.KataGoOutput` exist only for Ka
 
 import numpy as np
 
-from engine.nets.files.read import read_network
+from engine.nets.files.read import read_networks
 from engine.nets.katago.model import KataGoNet, KataGoOutput
 from engine.nets.network import NetArrays
-from engine.nets.on_device import Reference, pair_spec
+from engine.nets.on_device import Reference
 from engine.nets.trace import Trace, trace
-from weights import NetworkPath, files_of
+from weights import NetworkPath
 
 UNKNOWN = -1.0
 """KataGo's value for outputs that a network does not compute"""
@@ -31,10 +31,8 @@ class RawNetwork:
         Raises:
             ValueError: as :func:`engine.nets.files.read.read_network`.
         """
-        read = [read_network(one)[:2] for one in files_of(path)]
-        self._networks = [network for network, _ in read]
-        self._references = [Reference(network) for network in self._networks]
-        self.spec = read[0][1] if len(read) == 1 else pair_spec(read[0][1], read[1][1])
+        self.networks, self.spec, self.records = read_networks(path)
+        self._references = [Reference(network) for network in self.networks]
 
     def ask(self, planes: np.ndarray, globals_: np.ndarray, optimism: float) -> RawOutput:
         """The network's outputs for one position.
@@ -46,9 +44,9 @@ class RawNetwork:
             ValueError: a board size that the network does not play; one line.
         """
         self.spec.check_sizes(planes.shape[2:3])
-        network = self._networks[0]
+        network = self.networks[0]
         if not isinstance(network, KataGoNet):
-            pairs = zip(self._networks, self._references, strict=True)
+            pairs = zip(self.networks, self._references, strict=True)
             outputs = [reference(planes[:, : one.shape.planes], globals_) for one, reference in pairs]
             return _plain(outputs[0] if len(outputs) == 1 else NetArrays(outputs[0].policy, outputs[1].value))
         found = network.raw(self._references[0].outputs(planes, globals_), globals_, optimism)
@@ -65,7 +63,7 @@ class RawNetwork:
             ValueError: a board size that the network does not play, or torch is missing; one line.
         """
         self.spec.check_sizes(planes.shape[2:3])
-        traces = [trace(one, planes[:, : one.shape.planes], globals_) for one in self._networks]
+        traces = [trace(one, planes[:, : one.shape.planes], globals_) for one in self.networks]
         if len(traces) == 1:
             return traces[0]
         policy, value = traces

@@ -310,16 +310,17 @@ def _list_downloads(known: dict[str, Download], as_json: bool) -> None:
 @NETWORK
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
 def convert_command(network: str, target: Path) -> None:
-    """Convert NETWORK between Leela Zero's format and ours, and write it to FILE.
+    """Convert NETWORK to ONNX, or between Leela Zero's format and ours, and write it to FILE.
 
-    A network of AlphaGo Zero's architecture for 19x19 (keima train dual --network alphago-zero) becomes one for Leela
-    Zero if FILE ends in .txt or, compressed, in .gz. A Leela Zero network becomes one of ours if FILE ends in
-    .safetensors.
+    Any network becomes an ONNX graph if FILE ends in .onnx (pip install 'keima[onnx]'); its inputs are those of our
+    encoders, its outputs our heads. A network of AlphaGo Zero's architecture for 19x19 (keima train dual --network
+    alphago-zero) becomes one for Leela Zero if FILE ends in .txt or, compressed, in .gz. A Leela Zero network becomes
+    one of ours if FILE ends in .safetensors.
     """
     calm_openmp()
     from engine.nets.files.read import convert
 
-    convert(find(network), target)
+    convert(find_network(network), target)
     show_text(f"written: {target} ({_size(target.stat().st_size)})")
 
 

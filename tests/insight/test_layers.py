@@ -5,11 +5,11 @@ import base64
 import numpy as np
 import pytest
 
-from engine.features.encoder import ENCODERS
+from engine.features.encoder import ENCODERS, inputs
 from engine.go.game import Game
 from engine.go.geometry import BLACK, from_vertex
 from engine.insight.layers import layers, picture_of
-from engine.insight.raw_outputs import inputs, raw_network
+from engine.insight.raw_outputs import raw_network
 from weights import find_network
 
 
@@ -31,7 +31,7 @@ def test_a_layer_is_what_the_network_computes_in_the_orientation_of_the_board():
     game.play(BLACK, from_vertex("C8", 9))
     first = layers(path, game.position)
     assert first["layer"] == first["layers"][0] == "input planes" and first["scale"] == [-1.0, 1.0]
-    planes, globals_ = inputs(ENCODERS[raw_network(path).spec.encoder], game.position, 0)
+    planes, globals_ = inputs(ENCODERS[raw_network(path).spec.encoder], [game.position])
     np.testing.assert_array_equal(bytes_of(first) == 255, planes[0] == 1.0)
     assert any((values == 255).sum() == 1 and values[1, 2] == 255 for values in bytes_of(first))
     for name in first["layers"][1:]:

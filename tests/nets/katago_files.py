@@ -4,6 +4,8 @@ A network is a dict with the keys that ``random_network`` sets; layers are dicts
 orders them. Nothing here knows how the engine reads or computes.
 """
 
+import gzip
+
 import numpy as np
 
 RELU, MISH, SILU, IDENTITY = (f"ACTIVATION_{name}" for name in ("RELU", "MISH", "SILU", "IDENTITY"))
@@ -266,3 +268,39 @@ def written(network, is_binary=True):
     writer.head(network["policy"])
     writer.head(network["value"])
     return bytes(writer.content)
+
+
+ATTENTION = [
+    ("attention", 2, 2, 4, 4, "fixed"),
+    ("attention", 3, 1, 6, 2, "fixed"),
+    ("attention", 4, 2, 2, 3, "learnt"),
+    ("attention", 2, 1, 3, 5, None),
+]
+NETWORKS = {
+    "v8": random_network(8, ("residual", "pooling")),
+    "v9": random_network(9, ("pooling",), seed=1),
+    "v10": random_network(10, seed=2),
+    "v11-mish": random_network(11, ("residual", "pooling"), MISH, seed=3),
+    "v12-identity": random_network(12, ("residual",), IDENTITY, seed=4),
+    "v13": random_network(13, ("pooling",), seed=5),
+    "v14-silu": random_network(14, (("nested", ("residual", "pooling")),), SILU, seed=6),
+    "v15-human": random_network(
+        15, (("nested", (("nested", ("residual",)), "feed_forward")),), MISH, human=True, seed=7
+    ),
+    "v15-spatial": random_network(15, (ATTENTION[2], "feed_forward"), SILU, "spatial", seed=8),
+    "v16-q": random_network(16, ("residual",), RELU, seed=9),
+    "v17-plain": random_network(17, (ATTENTION[0], "feed_forward"), SILU, "plain", seed=10),
+    "v17-q": random_network(17, (ATTENTION[1],), RELU, policies=4, seed=11),
+    "v17-hybrid": random_network(
+        17, ("residual", ("nested", (ATTENTION[3], "feed_forward", ATTENTION[2])), "pooling"), SILU, "spatial", seed=12
+    ),
+}
+"""Networks with all kinds of blocks and of heads, of all versions"""
+
+
+def saved(tmp_path, network, is_binary=True, packed=True):
+    """A file of a network."""
+    content = written(network, is_binary)
+    path = tmp_path / f"net{'.bin' if is_binary else '.txt'}{'.gz' if packed else ''}"
+    path.write_bytes(gzip.compress(content, 1) if packed else content)
+    return path

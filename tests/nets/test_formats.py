@@ -146,9 +146,9 @@ def test_black_values_stay_blacks(tmp_path):
 @pytest.mark.parametrize(
     ("make", "target", "message"),
     [
-        (lambda path: saved(path, size=19), "net.safetensors", r"expected a name ending in \.txt or \.gz from"),
-        (lambda path: path.write_bytes(leela_text()), "net.txt", r"expected a name ending in \.safetensors from"),
-        (lambda path: path.write_bytes(KATAGO_TEXT), "net.txt", "a network of KataGo, expected one of Keima or"),
+        (lambda path: saved(path, size=19), "net.safetensors", r"in \.txt or \.gz or \.onnx from"),
+        (lambda path: path.write_bytes(leela_text()), "net.txt", r"in \.safetensors or \.onnx from"),
+        (lambda path: path.write_bytes(KATAGO_TEXT), "net.txt", r"ending in \.onnx from a network of KataGo"),
         (lambda path: saved(path, size=19), "there.gz", "there.gz: exists already, expected a new name"),
         (lambda path: saved(path, size=9), "net.gz", "plays boards of 9x9, expected 19x19"),
         (lambda path: path.write_bytes(leela_text()), "net.safetensors", "line 3"),

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from engine.config import SearchOptions
-from engine.features.encoder import ENCODERS
+from engine.features.encoder import ENCODERS, inputs
 from engine.go.game import Game
 from engine.go.geometry import BLACK
 from engine.go.position import META_TO_MOVE, play_move, with_capacity
 from engine.go.rules import rules_named
 from engine.go.scoring import area_owner
 from engine.inference.server import InferenceServer
-from engine.insight.raw_outputs import inputs
 from engine.nets.fakes import HashNetwork
 from engine.search import ownership
 from engine.search.report import Watcher
@@ -51,7 +50,7 @@ def own(tree, node, position):
         owner = np.zeros(size * size, np.int8)
         area_owner(with_capacity(position, 600).board, owner)
         return owner.astype(np.float64)
-    planes, globals_ = inputs(ENCODERS["keima-1"], position, 0)
+    planes, globals_ = inputs(ENCODERS["keima-1"], [position])
     found = NETWORK.evaluate(planes, globals_).ownership.reshape(-1)
     return found * (1.0 if position.meta[META_TO_MOVE] == BLACK else -1.0)
 

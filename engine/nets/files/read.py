@@ -12,6 +12,7 @@ from engine.nets.forward import CountingForward
 from engine.nets.layers import named_arrays
 from engine.nets.network import NetworkSpec, PlainNetwork
 from engine.system.files import sha256_of
+from weights import NetworkPath, files_of
 
 
 def read_network(path: Path) -> tuple[PlainNetwork, NetworkSpec, dict[str, Any]]:
@@ -30,19 +31,69 @@ def read_network(path: Path) -> tuple[PlainNetwork, NetworkSpec, dict[str, Any]]
     return load_leela(path) if kind == LEELA_ZERO else load_plain(path)
 
 
-def convert(source: Path, target: Path) -> None:
-    """Convert a network from Keima's format to Leela Zero's, or from Leela Zero's to Keima's.
+ONNX = ".onnx"
+"""Ending of the names of ONNX files"""
+ENCODERS = ("alphago-48", "alphago-49")
+"""Encoders of policy and value network; the second has one plane more than the first"""
+POLICY_PLANES = 48
+
+
+def read_networks(path: NetworkPath) -> tuple[list[PlainNetwork], NetworkSpec, list[dict[str, Any]]]:
+    """Read a network file, or the files of AlphaGo's policy network and value network.
+
+    Returns:
+        the networks, the spec of the network or of the pair, and their training records.
+    Raises:
+        ValueError: as for :func:`read_network` and :func:`pair_spec`.
+    """
+    read = [read_network(one) for one in files_of(path)]
+    networks, specs, records = (list(parts) for parts in zip(*read, strict=True))
+    return networks, specs[0] if len(specs) == 1 else pair_spec(*specs), records
+
+
+def pair_spec(first: NetworkSpec, second: NetworkSpec) -> NetworkSpec:
+    """The joint spec of AlphaGo's policy network and value network.
+
+    Raises:
+        ValueError: they are not a policy and a value network of AlphaGo's planes for the same boards; one line.
+    """
+    name = f"{first.name}+{second.name}"
+    if (first.encoder, second.encoder) != ENCODERS or "policy" not in first.heads or "value" not in second.heads:
+        raise ValueError(
+            f"{name}: encoders {first.encoder} and {second.encoder}, expected a policy network of {ENCODERS[0]} and a "
+            f"value network of {ENCODERS[1]}"
+        )
+    low, high = max(first.min_size, second.min_size), min(first.max_size, second.max_size)
+    if low > high:
+        raise ValueError(
+            f"{name}: boards of {first.min_size} to {first.max_size} and of {second.min_size} to {second.max_size}, "
+            "expected the same"
+        )
+    return NetworkSpec(name, second.encoder, low, high)
+
+
+def convert(network_path: NetworkPath, target: Path) -> None:
+    """Convert a network from Keima's format to Leela Zero's, from Leela Zero's to Keima's, or from any to ONNX.
 
     Args:
-        target: file name ending in ``.safetensors`` (Keima's), ``.txt`` or, compressed, ``.gz`` (Leela Zero's).
+        network_path: a file or, for ONNX, the files of AlphaGo's policy network and value network.
+        target: file name ending in ``.safetensors`` (Keima's), ``.txt`` or, compressed, ``.gz`` (Leela Zero's), or
+            ``.onnx`` (:mod:`engine.nets.files.onnx`).
     Raises:
         ValueError: unsupported conversion, unreadable source, or existing target; one line.
         OSError: the target cannot be written.
     """
+    if target.suffix == ONNX:
+        from engine.nets.files.onnx import save_onnx
+
+        refuse_existing(target)
+        save_onnx(target, *read_networks(network_path)[:2])
+        return
+    source, *others = files_of(network_path)
+    if others:
+        raise ValueError(f"{target}: expected a name ending in {ONNX} from several networks")
     header = recognise(source)
-    endings = {KEIMA: (".txt", ".gz"), LEELA_ZERO: (".safetensors",)}.get(header.format)
-    if endings is None:
-        raise ValueError(f"{source}: a network of {header.format}, expected one of {KEIMA} or of {LEELA_ZERO}")
+    endings = {KEIMA: (".txt", ".gz", ONNX), LEELA_ZERO: (".safetensors", ONNX)}.get(header.format, (ONNX,))
     if target.suffix not in endings:
         raise ValueError(
             f"{target}: expected a name ending in {' or '.join(endings)} from a network of {header.format}"

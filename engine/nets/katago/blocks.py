@@ -79,7 +79,7 @@ class TokenBlock(Part):
         """Read root mean square normalisation; returns its weight, float32[C], for the next matrices to include."""
         layers.stream.name()
         layers.channels("channels", channels)
-        self._epsilon = layers.stream.positive("epsilon", MAX_EPSILON)
+        self.epsilon = layers.stream.positive("epsilon", MAX_EPSILON)
         return layers.stream.weights(channels)
 
     @abstractmethod
@@ -94,7 +94,7 @@ class TokenBlock(Part):
         """The trunk after this block, [B, C, N, N] like x."""
         # In channels-last order both are views.
         tokens = x.flatten(2).transpose(1, 2)
-        change = self.change(tokens * inverse_rms(tokens, (2,), self._epsilon), int(x.shape[2]))
+        change = self.change(tokens * inverse_rms(tokens, (2,), self.epsilon), int(x.shape[2]))
         return x + change.transpose(1, 2).reshape(x.shape)
 
 
