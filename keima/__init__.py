@@ -12,16 +12,19 @@ Nothing here loads torch, and networks are loaded when an engine or a network is
 """
 
 from engine import __version__
-from engine.config import SearchOptions
+from engine.config import SearchOptions, TrainOptions
 from engine.pictures.drawing import Picture
 from keima.analysis import Analysis
 from keima.board import Board
 from keima.engine import Engine, Estimate, Limit, Played
 from keima.info import Candidate, Info
+from keima.matches import MatchResult, match
 from keima.moves import BLACK, WHITE, Color, ColorLike, MarksLike, Move, MoveLike
 from keima.network import Evaluation, Evaluations, Network, encode
 from keima.perspective import Lead, Ownership, WinRate
 from keima.record import Node, Record
+from keima.reviews import Review, ReviewedMove, review
+from keima.training import build_data, train
 from keima.tree import Tree, TreeNode
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
     "Lead",
     "Limit",
     "MarksLike",
+    "MatchResult",
     "Move",
     "MoveLike",
     "Network",
@@ -48,10 +52,17 @@ __all__ = [
     "Picture",
     "Played",
     "Record",
+    "Review",
+    "ReviewedMove",
     "SearchOptions",
+    "TrainOptions",
     "Tree",
     "TreeNode",
     "WinRate",
     "__version__",
+    "build_data",
     "encode",
+    "match",
+    "review",
+    "train",
 ]

@@ -12,7 +12,7 @@ from typing import Self, TypeVar, overload
 from engine.config import FULL, RANKS, PlayOptions, SearchOptions, SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
-from engine.insight.batches import Batch, Batches
+from engine.insight.batches import Batch, Batches, Searched
 from engine.live.engine import Chosen
 from engine.live.engine import Engine as LiveEngine
 from engine.play.game_session import RESIGN, Purpose
@@ -169,6 +169,12 @@ class Engine:
         return not self._closer.alive
 
     @property
+    def name(self) -> str:
+        """The network's name; empty without a network."""
+        spec = self._live.player.parts.spec
+        return "" if spec is None else spec.name
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """Smallest and largest board size that the engine plays."""
         return self._sizes
@@ -290,7 +296,7 @@ class Engine:
         if not 0.0 < interval < math.inf:
             raise ValueError(f"interval is {interval}, expected more than 0 seconds")
         game, moves = self._game_of(board), _filter(board, avoid, allow)
-        limits = None if limit is None else _limits(limit)
+        limits = None if limit is None else limits_of(limit)
         found = Analysis(lambda report: _info(game.copy(), report, ownership), self._live.cancel)
         watcher = Watcher(found._on_report, interval, interval, ownership=ownership)
         self._check_open()
@@ -352,7 +358,7 @@ class Engine:
             purpose=Purpose.PLAY if may_resign else Purpose.ANSWER,
             prepare=lambda player: player.configure(replace(player.options, level=level), player.search_options),
             moves=moves,
-            limits=None if limit is None else _limits(limit),
+            limits=None if limit is None else limits_of(limit),
         )
 
     def _report(
@@ -363,7 +369,12 @@ class Engine:
         watcher = Watcher(lambda report: None, math.inf, math.inf, ownership=ownership)
         self._check_open()
         return self._live.analyse(
-            game, watcher, moves, _limits(limit or DEFAULT_LIMIT), is_open_ended=False, wide_root_noise=wide_root_noise
+            game,
+            watcher,
+            moves,
+            limits_of(limit or DEFAULT_LIMIT),
+            is_open_ended=False,
+            wide_root_noise=wide_root_noise,
         )
 
     def _batch(
@@ -375,19 +386,20 @@ class Engine:
         for board in boards:
             games.append(self._game_of(board))
             filters.append(_filter(board, avoided, allowed))
-        limits = _limits(limit or DEFAULT_LIMIT)
+        limits = limits_of(limit or DEFAULT_LIMIT)
         batch = Batch([game.position for game in games], filters, limits, ownership, wide_root_noise)
+        return self._searched(batch, lambda one: info_of(games[one.number], one.report, one.ownership_black))
 
-        def work(player: Player) -> list[Info]:
+    def _searched(self, batch: Batch, made: Callable[[Searched], R]) -> "Future[list[R]]":
+        """Search a batch; results are made in the engine's thread, in the order of the positions."""
+
+        def work(player: Player) -> list[R]:
             # The trees of the batch get the memory of the player's.
             self._live.release_tree(player)
             if not self._batches:
                 self._batches.append(Batches(player))
-            infos = [
-                (number, info_of(games[number], report, owners))
-                for number, report, owners in self._batches[0].search(batch)
-            ]
-            return [info for _, info in sorted(infos, key=lambda one: one[0])]
+            found = {one.number: made(one) for one in self._batches[0].search(batch)}
+            return [found[number] for number in sorted(found)]
 
         self._check_open()
         return self._live.submit(work, on_interrupt=batch.interrupt)
@@ -475,7 +487,7 @@ def _checked_level(level: str) -> str:
     return level
 
 
-def _limits(limit: Limit) -> SearchLimits:
+def limits_of(limit: Limit) -> SearchLimits:
     """A limit as the search takes it."""
     seconds = limit.seconds or 0.0
     return SearchLimits(limit.visits or 0, seconds, seconds, playouts=limit.playouts or 0)

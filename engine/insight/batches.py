@@ -27,6 +27,8 @@ class Searched(NamedTuple):
     report: Report
     ownership_black: np.ndarray | None
     """float[N*N] in policy order: the search's, else the network's; None = unknown"""
+    analysis: Analysis
+    """the report with the network's raw outputs"""
 
 
 class Batch:
@@ -109,6 +111,6 @@ class Batches:
                 failure = failure or found
                 self._analyses.end(jobs)
             elif found is not None:
-                yield Searched(number, found.report, found.ownership_black if batch.ownership else None)
+                yield Searched(number, found.report, found.ownership_black if batch.ownership else None, found)
         if failure:
             raise NetworkFailed(failure)

@@ -147,14 +147,14 @@ def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games
 
 
 def play_match(
-    execution: Execution, games: int, stopped: threading.Event, report: Callable[[], None] = lambda: None,
+    execution: Execution, games: int, stopped: threading.Event, report: Callable[[int], None] = lambda finished: None,
     every_s: float = 0.5,
 ) -> Outcome | None:  # fmt: skip
     """Play a match, half of its games with each colour; None = stopped before the end.
 
     Args:
         execution: :func:`match_here`, or an executor with a :class:`SearchMatchJob`.
-        report: called every ``every_s`` seconds in the caller's thread.
+        report: called every ``every_s`` seconds in the caller's thread with the number of finished games.
     Raises:
         RuntimeError: a network failed.
     """
@@ -164,6 +164,8 @@ def play_match(
         numbers, results = done
         found.update(zip(numbers, np.frombuffer(results, np.int8).tolist(), strict=True))
 
-    execution.executor.work(execution.job, execution.files, iter(range(games)), take, stopped, report, every_s)
+    execution.executor.work(
+        execution.job, execution.files, iter(range(games)), take, stopped, lambda: report(len(found)), every_s
+    )
     signs = list(found.values())
     return Outcome(signs.count(1), signs.count(0), signs.count(-1)) if len(found) == games else None

@@ -68,7 +68,7 @@ class ZeroNetworks:
         """
         stopped = threading.Event()
 
-        def report() -> None:
+        def report(finished: int) -> None:
             if is_stopped():
                 stopped.set()
 
