@@ -130,7 +130,7 @@ def test_what_cannot_be_evaluated_is_told_in_one_line(network):
     cases = [
         (lambda: network.evaluate([]), "no boards, expected one or more"),
         (lambda: network.evaluate(keima.Board(5)), "network default plays boards of 7 to 19, not 5"),
-        (lambda: network.evaluate([keima.Board(9), keima.Board(21)]), "network default plays boards of 7 to 19, not 21"),
+        (lambda: network.evaluate([keima.Board(9), keima.Board(21)]), "plays boards of 7 to 19, not 21"),
         (lambda: network.evaluate(keima.Board(9), 8), "symmetry is 8, expected 0 to 7"),
         (lambda: network.trace(keima.Board(5)), "network default plays boards of 7 to 19, not 5"),
         (lambda: keima.encode([keima.Board(9), keima.Board(7)], "keima-2"),
