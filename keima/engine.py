@@ -15,6 +15,7 @@ from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.insight.batches import Batch, Batches, Searched
 from engine.live.engine import Chosen
 from engine.live.engine import Engine as LiveEngine
+from engine.pictures.drawing import Picture, stand_alone
 from engine.play.game_session import RESIGN, Purpose
 from engine.play.player import Player
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
@@ -315,6 +316,28 @@ class Engine:
         to_move, size = Color(game.to_move), game.size
         dead = [move_at(point, size) for point in found.dead]
         return Estimate(Lead(found.lead_black, to_move), ownership_of(found.ownership_black, to_move, size), dead)
+
+    def picture(self, board: Board, kind: str = "figure5", *, visits: int = 800, layer: str = "") -> Picture:
+        """Draw a position as the network and a search see it, as ``keima picture``.
+
+        Args:
+            kind: ``"figure5"``, the six panels of AlphaGo's Figure 5; one of them: ``"value"`` (the network's win rate
+                after every move), ``"q"`` and ``"q-rollouts"`` (mean values of the search by network and by rollouts),
+                ``"policy"``, ``"visits"``, ``"pv"``; ``"ownership"``; or ``"layers"``, the channels of a layer.
+            visits: visits of the search.
+            layer: layer of the network, for ``"layers"``; empty = the input planes.
+        Raises:
+            ValueError: as for :meth:`play`, or network or search lack what is to be drawn.
+            RuntimeError: the network failed; one line.
+        """
+        from engine.insight.position_pictures import KINDS, picture
+
+        if kind not in KINDS:
+            raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
+        game = self._game_of(board)
+        self._check_open()
+        drawn = self._live.on_game(game, lambda player: picture(player, kind, visits, layer))
+        return self._wait(drawn, stand_alone)
 
     def tree(self) -> Tree:
         """The tree of the latest search of a single board, also while an analysis runs; the copy does not change.

@@ -197,15 +197,24 @@ class Engine:
                 return None
             return self._searched.copy(), self.player.search.snapshot()
 
-    def estimate_end(self, game: Game) -> "Future[EndEstimate]":
-        """Estimate ownership, dead stones and score if play ended in the game's position."""
+    def on_game(self, game: Game, work: Callable[[Player], T]) -> "Future[T]":
+        """Queue a work on a game's position.
+
+        Args:
+            game: copied at once.
+            work: called in the engine's thread with the player, whose game and search have the position.
+        """
         session = session_of(game)
 
-        def work(player: Player) -> EndEstimate:
+        def on_position(player: Player) -> T:
             self._take_over(player, session)
-            return player.estimate_end()
+            return work(player)
 
-        return self.submit(work)
+        return self.submit(on_position)
+
+    def estimate_end(self, game: Game) -> "Future[EndEstimate]":
+        """Estimate ownership, dead stones and score if play ended in the game's position."""
+        return self.on_game(game, Player.estimate_end)
 
     def release_tree(self, player: Player) -> None:
         """Free the memory of the player's tree. Threads: the engine's, in a work."""

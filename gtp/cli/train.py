@@ -279,7 +279,8 @@ def _joined(stack: ExitStack, device: str, threads: int, out: Path) -> tuple[Ran
     stack.push(lambda kind, *_: ranks.leave(kind is not None))
     if ranks.is_first:
         stack.enter_context(alone_in(out))
-    return ranks, chosen, Console(stderr=True, quiet=not ranks.is_first)
+    # A notebook would show the bar as widgets.
+    return ranks, chosen, Console(stderr=True, quiet=not ranks.is_first, force_jupyter=False)
 
 
 @dataclass(frozen=True)
