@@ -338,7 +338,7 @@ class Network:
             raise ValueError(f"network {self.name} cannot be saved: {error}") from error
 
     def to_onnx(self, path: "str | PathLike[str]", size: int | None = None) -> None:
-        """Write the network as an ONNX graph, which needs ``pip install keima[onnx]``; an existing file is replaced.
+        """Write the network as an ONNX graph, which needs the package onnx; an existing file is replaced.
 
         Inputs are ``planes`` float32[batch, C, size, size] and, if G > 0, ``globals`` float32[batch, G], as
         :meth:`encode` gives them. Outputs are the :attr:`heads` from the view of the side to move: ``policy`` (logits,
