@@ -14,8 +14,9 @@ from engine.go.geometry import on_board_points, to_vertex
 from engine.go.points import BLACK, WHITE
 from engine.insight.layers import STEPS, ZERO, layers
 from engine.insight.thinking import Thinking
+from engine.pictures.boards import diagram
 from engine.pictures.charts import side_by_side
-from engine.pictures.panels import layer_drawing, line_board, numbers_board, ownership_board, panel
+from engine.pictures.panels import layer_drawing, line_board, numbers_board, panel
 from engine.play.player import Player
 
 PANELS = {
@@ -52,7 +53,7 @@ def picture(player: Player, kind: str, visits: int, layer: str = "") -> str:
     if kind == OWNERSHIP:
         report = player.look(game.to_move, visits)
         assert report.ownership_black is not None, "look() computes ownership"
-        drawn = ownership_board(cells, report.ownership_black.tolist(), "ownership")
+        drawn = diagram(cells, "ownership", ownership=report.ownership_black.tolist())
         return panel(
             drawn, f"Ownership, after {game.n_moves} moves", f"expected owner of each point, {report.visits} visits"
         )

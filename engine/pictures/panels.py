@@ -1,4 +1,4 @@
-"""Panels: boards with win rates or shares, a line of moves, ownership, or the channels of a layer, with a caption.
+"""Panels: boards with win rates or shares, a line of moves, or the channels of a layer, with a caption.
 
 ``thinking.js`` of the page of `keima play` draws the same squares and numbers in a browser. Points are policy indices,
 -1 = a pass.
@@ -15,9 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup, escape
 
-from engine.go.geometry import BLACK, EMPTY, WHITE
-from engine.go.points import color_letter
-from engine.pictures.boards import board, centre, circle, diagram, label, stone
+from engine.go.geometry import EMPTY
+from engine.pictures.boards import board, circle, diagram, label, square, stone
 from engine.pictures.drawing import size_of, svg
 
 NUMBERS = 16
@@ -30,7 +29,7 @@ LEAST_SHARE = 0.001
 """Minimum share of a coloured point"""
 NUMBERED_SHARE = 0.005
 """Minimum share of a point with a number"""
-LEAST_OWNERSHIP = 0.1
+HEAT = "var(--heat)"
 CAPTION = 46
 """Height of a caption of two lines"""
 NEGATIVE, POSITIVE, GAP = (47, 127, 209), (232, 89, 12), (190, 190, 190)
@@ -102,20 +101,12 @@ def _heat(points: Points, size: int, is_rate: bool) -> tuple[str, str]:
         if index < 0:
             continue
         if rank >= NUMBERS or number < least:
-            squares.append(_square(index, size, 4 + 10 * heat, 0.45 + 0.4 * heat))
+            squares.append(square(index, size, 4 + 10 * heat, HEAT, 0.45 + 0.4 * heat))
         else:
-            squares.append(_square(index, size, 21, 0.74 + 0.26 * heat))
+            squares.append(square(index, size, 21, HEAT, 0.74 + 0.26 * heat))
             # Half a percent up, as JavaScript rounds.
             numbers.append(label(index, size, str(math.floor(100 * number + 0.5)), "var(--heat-ink)"))
     return "".join(squares), "".join(numbers)
-
-
-def _square(index: int, size: int, side: float, opacity: float, fill: str = "var(--heat)") -> str:
-    x, y = centre(index, size)
-    return (
-        f'<rect x="{x - side / 2:.1f}" y="{y - side / 2:.1f}" width="{side:.1f}" height="{side:.1f}" rx="2"'
-        f' fill="{fill}" opacity="{opacity:.2f}"/>'
-    )
 
 
 def line_board(colors: Sequence[int], moves: Sequence[int], to_move: int, title: str) -> Markup:
@@ -126,28 +117,6 @@ def line_board(colors: Sequence[int], moves: Sequence[int], to_move: int, title:
         title: text for screen readers.
     """
     return diagram(colors, title, moves, to_move, moves[0] if moves else -1)
-
-
-def ownership_board(colors: Sequence[int], ownership_black: Sequence[float], title: str) -> Markup:
-    """A position with the owner of each point as a square: below living stones, above dead ones.
-
-    Args:
-        ownership_black: 1 = Black's, -1 = White's, by point.
-        title: text for screen readers.
-    """
-    size = math.isqrt(len(colors))
-    below: list[str] = []
-    upon: list[str] = []
-    for index, owner in enumerate(ownership_black):
-        if abs(owner) < LEAST_OWNERSHIP:
-            continue
-        color = BLACK if owner > 0 else WHITE
-        is_dead = colors[index] not in (EMPTY, color)
-        side = (11 if is_dead else 20) * math.sqrt(abs(owner))
-        square = _square(index, size, side, 1.0 if is_dead else 0.55, f"var(--stone-{color_letter(color).lower()})")
-        (upon if is_dead else below).append(square)
-    stones = [stone(at, size, color) for at, color in enumerate(colors) if color != EMPTY]
-    return board(size, "".join(below + stones + upon), title)
 
 
 def layer_drawing(picture: np.ndarray, zero: int, steps: int, title: str) -> Markup:

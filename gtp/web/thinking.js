@@ -60,7 +60,7 @@ function newPanel(letter, title, about, size) {
   const square = (i, side, opacity) => {
     const x = CELL * ((i % size) + 1.5) - side / 2, y = CELL * (Math.floor(i / size) + 1) - side / 2;
     return `<rect x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${side.toFixed(1)}" height="${side.toFixed(1)}" ` +
-      `rx="2" fill="var(--heat)" opacity="${opacity.toFixed(2)}"/>`;
+      `fill="var(--heat)" opacity="${opacity.toFixed(2)}"/>`;
   };
   const ring = (i) => circle(i, 12.3, 'fill="none" stroke="var(--ring-edge)" stroke-width="5"') +
     circle(i, 12.3, 'fill="none" stroke="var(--ring)" stroke-width="3"');

@@ -1,4 +1,4 @@
-"""Panels: heat, ownership and layers as SVG and PNG."""
+"""Panels: heat and layers as SVG and PNG."""
 
 import io
 from base64 import b64decode
@@ -9,7 +9,7 @@ import pytest
 
 from engine.go.geometry import BLACK, EMPTY, WHITE
 from engine.pictures.drawing import png, stand_alone
-from engine.pictures.panels import hot, layer_drawing, line_board, numbers_board, ownership_board, panel
+from engine.pictures.panels import hot, layer_drawing, line_board, numbers_board, panel
 
 
 def test_shares_are_hot_by_their_root_and_small_ones_cold():
@@ -37,16 +37,6 @@ def test_a_line_has_numbered_stones():
     drawn = ElementTree.fromstring(line_board([EMPTY] * 25, [6, -1, 7], WHITE, ""))
     assert [one.text for one in drawn.findall("{*}text")] == ["1", "3"]
     assert line_board([EMPTY] * 25, [], BLACK, "").count("<circle") == 0
-
-
-def test_owners_are_below_living_stones_and_above_dead_ones():
-    colors, owners = [EMPTY] * 25, [0.0] * 25
-    colors[0], owners[0], owners[1] = WHITE, 0.81, -0.05
-    kinds = [one.tag.rpartition("}")[2] for one in ElementTree.fromstring(ownership_board(colors, owners, ""))]
-    assert kinds[-2:] == ["circle", "rect"], "a dead stone"
-    owners[0] = -0.81
-    kinds = [one.tag.rpartition("}")[2] for one in ElementTree.fromstring(ownership_board(colors, owners, ""))]
-    assert kinds[-2:] == ["rect", "circle"], "a living one; the point of unclear ownership has no square"
 
 
 def test_a_layer_is_a_picture_in_the_drawing():
