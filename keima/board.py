@@ -274,7 +274,7 @@ class Board:
         """uint8[N, N]: 0 = empty, 1 = Black, 2 = White, row 0 at the top.
 
         A read-only view of the board's memory without a copy: moves played later show in it. ``undo``, other rules and
-        very long games put the board into other memory, so ask again after them; ``board.stones.copy()`` stays as it is.
+        very long games put the board into other memory: ask again after them. ``stones.copy()`` stays as it is.
         """
         size = self.size
         rows = self._game.position.board.color[size + 1 : (size + 1) ** 2].reshape(size, size + 1)
