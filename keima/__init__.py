@@ -13,9 +13,10 @@ Nothing here loads torch, and networks are loaded when an engine or a network is
 
 from engine import __version__
 from keima.board import Board
-from keima.moves import BLACK, WHITE, Color, ColorLike, Move, MoveLike
+from keima.moves import BLACK, WHITE, Color, ColorLike, MarksLike, Move, MoveLike
 from keima.network import Evaluation, Evaluations, Network, encode
 from keima.perspective import Lead, Ownership, WinRate
+from keima.record import Node, Record
 
 __all__ = [
     "BLACK",
@@ -26,10 +27,13 @@ __all__ = [
     "Evaluation",
     "Evaluations",
     "Lead",
+    "MarksLike",
     "Move",
     "MoveLike",
     "Network",
+    "Node",
     "Ownership",
+    "Record",
     "WinRate",
     "__version__",
     "encode",
