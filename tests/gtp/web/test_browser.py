@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.gtp.web.browsers import Browser, Server, answered, hinted, index_of, new_game
+from tests.gtp.web.browsers import Server, answered, hinted, index_of, new_game
 
 FAST = ("--visits", "1", "--size", "9")
 MOST_MOVES = 200
@@ -18,24 +18,6 @@ def server(tmp_path_factory):
     one = Server(tmp_path_factory.mktemp("games"), *FAST)
     yield one
     one.close()
-
-
-@pytest.fixture
-def browse(tmp_path):
-    """Browsers that are closed at the end, and that asked nobody but the server."""
-    found = []
-
-    def start(address, **options):
-        browser = Browser(tmp_path / f"user{len(found)}", **options)
-        found.append(browser)
-        browser.open(address)
-        return browser
-
-    yield start
-    addresses = [url for browser in found for url in browser.requests()]
-    for browser in found:
-        browser.close()
-    assert not [url for url in addresses if not re.match(r"http://127\.0\.0\.1:\d+/|data:|chrome", url)]
 
 
 def by_mouse(browser, index, size):
