@@ -36,8 +36,10 @@ PARTS = ("values", "qValue", "qRollout", "policy", "visits", "line", "tree")
 """The parts of :meth:`Thinking.now`: panels (a) to (f) of the figure, and the tree"""
 INTERVAL_S = 0.25
 """Minimum time between two results: what people can follow, at a cost that a search does not notice"""
-VALUES_SHARE = 0.25
-"""Share of the network's time for the values after every move, until all are known"""
+LIKELIEST = 40
+"""Number of moves whose values are evaluated first: those that the page colours"""
+LIKELY_SHARE, REST_SHARE = 0.25, 0.02
+"""Share of the network's time for the values after the likeliest moves, and after that for those after the others"""
 BEST_SHARE = 0.01
 """Minimum share of the visits of a move that is marked as the best by its win rate in the search"""
 ROLLOUTS_WANTED = "no rollouts in this search: start keima play with --rollout-weight 0.5"
@@ -125,7 +127,8 @@ class Thinking:
         if self._successors is not None:
             server = network.server
             each_s = server.pace.seconds_per_position / max(1, server.evaluators)
-            most = int(VALUES_SHARE * elapsed_s / each_s) if each_s > 0.0 else 1
+            share = LIKELY_SHARE if self._successors.requested < LIKELIEST else REST_SHARE
+            most = int(share * elapsed_s / each_s) if each_s > 0.0 else 1
             try:
                 self._successors.step(max(1, most))
             except NetworkFailed as error:

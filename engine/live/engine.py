@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from engine.go.game import Game
@@ -257,4 +258,4 @@ def copied(game: Game) -> Game:
 
 def copy_of(watcher: Watcher, on_report: Callable[[Report], None]) -> Watcher:
     """A watcher with another receiver of its reports."""
-    return Watcher(on_report, watcher.interval_s, watcher.first_s, watcher.fewest_moves, watcher.ownership)
+    return replace(watcher, on_report=on_report)

@@ -16,7 +16,7 @@ from engine.play.clock import Clock
 from engine.play.game_session import Purpose
 from engine.play.life_and_death import EndEstimate
 from engine.search.report import Report, Watcher
-from gtp.web.live_search import UPDATES_S, LiveSearch
+from gtp.web.live_search import OWNERS_S, UPDATES_S, LiveSearch
 
 HELPS = ("hint", "analysis", "thinking")
 """What a tab can ask for: a search of the shown position, and the panels of how the engine thinks"""
@@ -193,7 +193,7 @@ class Watched:
 
     def watcher(self) -> Watcher:
         """The receiver of the reports, at most 20 a second."""
-        return Watcher(self._on_report, UPDATES_S, UPDATES_S, ownership=True)
+        return Watcher(self._on_report, UPDATES_S, UPDATES_S, ownership=True, ownership_s=OWNERS_S)
 
     def _on_report(self, report: Report) -> None:
         thoughts = None
