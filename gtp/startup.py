@@ -76,6 +76,7 @@ def load_player(
     settings: PlayerSettings,
     begin: "Callable[[EarlySession], None]" = lambda early: None,
     on_counts: "Callable[[int, int], None] | None" = None,
+    for_page: bool = False,
 ) -> "Player":
     """Import the player's modules, load the network, and warm up search and network, with progress on standard error.
 
@@ -87,6 +88,7 @@ def load_player(
     Args:
         begin: called, before heavy imports, with the session that keeps the game until the player is loaded.
         on_counts: gets the progress of compilation instead of standard error, as in :func:`compile_progress`.
+        for_page: the kernels of help on the page of ``keima play`` are compiled too before the player is ready.
     Raises:
         ValueError: a setting cannot be used; one line.
     """
@@ -99,7 +101,7 @@ def load_player(
     if any_size or settings.network is None or expected:
         sizes = None if any_size or expected is None else expected.sizes
         begin(EarlySession(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
-    with compiling_ahead(expected.encoder if expected else "", on_counts) as ahead:
+    with compiling_ahead(expected.encoder if expected else "", on_counts, for_page) as ahead:
         # Imported objects stay: collections while they are made, and later ones that visit them, would take a tenth of
         # the time until the first move.
         gc.disable()
@@ -139,21 +141,23 @@ class Ahead(NamedTuple):
 
     encoder: str
     """the network's encoder; empty = no network"""
-    is_needed: bool
-    """some kernels of the first move have not been compiled by an earlier start"""
+    needed: tuple[str, ...]
+    """the kernels that are waited for; empty if earlier starts have compiled them"""
     helpers: "list[Popen[bytes]]"
     """processes that compile in parallel"""
 
     def compile_first(self) -> None:
-        """Compile the kernels of the first move, shared with the helpers, and wait for them."""
+        """Compile the kernels that are waited for, shared with the helpers."""
         from engine.play import ahead
 
-        if self.is_needed:
-            ahead.compile_kernels(self.encoder, ahead.FIRST)
+        if self.needed:
+            ahead.compile_kernels(self.encoder, self.needed)
 
 
 @contextlib.contextmanager
-def compiling_ahead(encoder: str, on_counts: "Callable[[int, int], None] | None" = None) -> Iterator[Ahead]:
+def compiling_ahead(
+    encoder: str, on_counts: "Callable[[int, int], None] | None" = None, for_page: bool = False
+) -> Iterator[Ahead]:
     """Context manager: processes compile missing kernels while the block runs, with progress on standard error.
 
     The block imports the search, calls :meth:`Ahead.compile_first`, and warms up search and network.
@@ -161,14 +165,17 @@ def compiling_ahead(encoder: str, on_counts: "Callable[[int, int], None] | None"
     Args:
         encoder: the network's encoder; empty = no network, and this process compiles kernels as it calls them.
         on_counts: as for :func:`compile_progress`.
+        for_page: as for :func:`load_player`.
     """
     calm_openmp()
     from engine.play import ahead
 
-    is_needed = bool(encoder and ahead.missing(encoder, ahead.FIRST))
-    helpers = ahead.start_helpers(encoder) if encoder and ahead.missing(encoder) else []
-    with compile_progress(encoder if is_needed else "", on_counts=on_counts):
-        yield Ahead(encoder, is_needed, helpers)
+    needed = ahead.FIRST + ahead.PAGE if for_page else ahead.FIRST
+    helpers = ahead.start_helpers(encoder, needed) if encoder and ahead.missing(encoder) else []
+    if not (encoder and ahead.missing(encoder, needed)):
+        needed = ()
+    with compile_progress(encoder if needed else "", needed, on_counts):
+        yield Ahead(encoder, needed, helpers)
 
 
 @contextlib.contextmanager
@@ -181,7 +188,7 @@ def compile_progress(
 
     Args:
         encoder: encoder whose kernels are being compiled ahead; empty = this process compiles kernels as it calls them.
-        names: names of :data:`engine.play.ahead.KERNELS` to count; empty = the kernels of the first move.
+        names: names of :data:`engine.play.ahead.KERNELS` to count, of ``encoder``.
         on_counts: gets the numbers of compiled kernels and of all kernels instead of standard error.
     """
     from numba.core import event
@@ -226,7 +233,6 @@ def _counts(seen: "RecordingListener", encoder: str, names: tuple[str, ...]) -> 
     if encoder:
         from engine.play import ahead
 
-        names = names or ahead.FIRST
         return len(names) - len(ahead.missing(encoder, names)), len(names)
     from numba.core.dispatcher import Dispatcher
 
