@@ -299,6 +299,47 @@ def test_two_tabs_show_one_game(server, browse):
     assert answer == 409 and browser.state()["number"] == 2
 
 
+def test_eight_tabs_and_two_windows_show_one_game(server, browse):
+    """A browser has six connections to a server; a stream for each tab left none for moves."""
+    browser = browse(server.address)
+    new_game(browser, size="9", color="both")
+    browser.point(60, 9)
+    browser.wait(lambda: browser.stones() == 1)
+    tabs, address = [browser.driver.current_window_handle], server.address.partition("?")[0]
+    for kind in ["tab"] * 6 + ["window"]:
+        browser.driver.switch_to.new_window(kind)
+        browser.open(address)
+        tabs.append(browser.driver.current_window_handle)
+    stones = 1
+
+    def move_in(tab, index):
+        nonlocal stones
+        browser.driver.switch_to.window(tab)
+        browser.wait(lambda: browser.stones() == stones)
+        browser.type(index, 9)
+        stones += 1
+        for other in tabs:
+            browser.driver.switch_to.window(other)
+            browser.wait(lambda: browser.stones() == stones, f"move {stones} in each tab")
+
+    for index, tab in enumerate((tabs[7], tabs[0], tabs[3])):
+        move_in(tab, index)
+    browser.driver.switch_to.window(tabs[3])
+    browser.driver.refresh()
+    move_in(tabs[3], 20)
+    for leaving in (3, 6):
+        browser.driver.switch_to.window(tabs.pop(leaving))
+        browser.driver.close()
+        move_in(tabs[leaving - 1], 40 + leaving)
+    browser.driver.switch_to.window(tabs[2])
+    browser.click("candidates")
+    for tab in (tabs[2], tabs[5]):
+        browser.driver.switch_to.window(tab)
+        browser.wait(lambda: browser.run("return document.querySelectorAll('#board .candidate').length;"), "candidates")
+    browser.click("candidates")
+    assert browser.errors() == []
+
+
 def test_a_killed_server_goes_on_where_it_was(tmp_path, browse):
     server = Server(tmp_path / "games", *FAST)
     try:
