@@ -238,7 +238,7 @@ function clockText({ seconds, periods, inPeriod, periodSeconds, increment, runni
   for (; left < 0 && further > 0; further--) { left += periodSeconds; isInPeriod = true; }
   left = Math.max(0, left);
   const rest = further ? ` + ${further}×${periodSeconds} s` : isInPeriod ? ", last period" : "";
-  const added = increment ? ` + ${increment} s a move` : "";
+  const added = increment ? ` + ${increment} s` : "";
   const time = `${Math.floor(left / 60)}:${String(Math.floor(left % 60)).padStart(2, "0")}`;
   return [time + rest + added, running && left < 10];
 }

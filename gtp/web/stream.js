@@ -10,13 +10,13 @@ const LOCK = "keima-events", RETRY_MS = 1500;
  * `hears` is told by kind: `open()` (connected), `state(text)` and `search(text)`, JSON, and `lost()` in the tab with the
  * stream, which returns the kind and the value that all tabs hear, or nothing. */
 export function followEvents(hears) {
-  const tabs = new BroadcastChannel(LOCK);
+  // Other machines reach the page without encryption, where browsers give no locks: each tab has a stream.
+  const tabs = navigator.locks ? new BroadcastChannel(LOCK) : null;
   let stream = null, timer = 0, waiting = null;
 
-  tabs.onmessage = ({ data: [kind, value] }) => hears[kind](value);
   function share(kind, value) {
     hears[kind](value);
-    tabs.postMessage([kind, value]);
+    tabs?.postMessage([kind, value]);
   }
 
   function connect() {
@@ -61,8 +61,8 @@ export function followEvents(hears) {
     hold({ steal: true });
   }
 
-  // Other machines reach the page without encryption, where browsers give no locks.
-  if (!navigator.locks) return connect();
+  if (!tabs) return connect();
+  tabs.onmessage = ({ data: [kind, value] }) => hears[kind](value);
   document.addEventListener("visibilitychange", come);
   if (document.hidden) waitInLine(); else come();
 }

@@ -340,6 +340,30 @@ def test_eight_tabs_and_two_windows_show_one_game(server, browse):
     assert browser.errors() == []
 
 
+def test_tabs_without_locks_have_streams_of_their_own(server, browse):
+    """A page that another machine serves without encryption."""
+    browser = browse(server.address)
+    tabs = [browser.driver.current_window_handle]
+    for number in range(2):
+        if number:
+            browser.driver.switch_to.new_window("tab")
+            tabs.append(browser.driver.current_window_handle)
+        browser.send(
+            "Page.addScriptToEvaluateOnNewDocument",
+            source="Object.defineProperty(Navigator.prototype, 'locks', {value: undefined});"
+            "window.channels = 0; window.BroadcastChannel = function () { window.channels++; };",
+        )
+        browser.open(server.address.partition("?")[0])
+    browser.driver.switch_to.window(tabs[0])
+    new_game(browser, size="9", color="both")
+    browser.point(40, 9)
+    for tab in tabs:
+        browser.driver.switch_to.window(tab)
+        browser.wait(lambda: browser.stones() == 1, "the move in each tab")
+        assert browser.run("return channels;") == 0
+    assert browser.errors() == []
+
+
 def test_a_killed_server_goes_on_where_it_was(tmp_path, browse):
     server = Server(tmp_path / "games", *FAST)
     try:

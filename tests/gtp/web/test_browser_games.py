@@ -70,11 +70,33 @@ def test_the_last_period_ends_in_a_loss_on_time(server, browse):
 def test_an_increment_is_added_after_a_move(server, browse):
     browser = browse(server.address)
     new_game(browser, size="9", color="black", time="increment", minutes="10", increment="600")
-    assert browser.clock("black").endswith("+ 600 s a move")
+    assert browser.clock("black").endswith("+ 600 s")
     browser.point(40, 9)
     answered(browser, 2)
     browser.wait(lambda: seconds(browser.clock("black")) > 1100 and seconds(browser.clock("white")) > 1100)
     assert browser.errors() == []
+
+
+def test_the_engine_thinks_for_its_seconds_a_move(tmp_path, browse):
+    server = Server(tmp_path / "games", "--size", "9")
+    try:
+        browser = browse(server.address)
+        about = "return document.querySelector('#player-white .about').innerText;"
+        new_game(browser, size="9", color="black", level="max", time="seconds", seconds="3600")
+        assert browser.clock("black") == browser.clock("white") == ""
+        browser.point(40, 9)
+        browser.wait(lambda: browser.run(about) == "thinking…" and browser.stones() == 1, "the engine's thinking")
+        assert browser.run("return document.getElementById('resign').disabled;")
+        browser.point(41, 9)
+        browser.wait(lambda: browser.text("wrong") == "It is Keima's turn.")
+        browser.click("undo")
+        browser.wait(lambda: browser.state()["number"] == 0 and browser.run(about) != "thinking…", "an undo")
+        new_game(browser, size="9", color="black", time="seconds", seconds="0.2")
+        browser.point(40, 9)
+        answered(browser, 2)
+        assert browser.errors() == []
+    finally:
+        server.close()
 
 
 def test_handicap_on_the_usual_points(server, browse):
