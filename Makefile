@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PLAY := $(VENV)/installed-play
 DEV := $(VENV)/installed-dev
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
-SOURCES := engine gtp bench weights tests docs
+SOURCES := keima engine gtp bench weights tests docs
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("engine", "gtp", "bench", "weights")
+PACKAGES = ("engine", "gtp", "bench", "weights", "keima")
 FLOORS = (
     ("engine", "engine.config", "engine.system", "weights"),
     ("engine.go", "engine.nets"),
@@ -21,6 +21,7 @@ FLOORS = (
     ("engine.alphago", "engine.zero"),
     ("gtp",),
     ("bench",),
+    ("keima",),
 )
 """Rooms from the ground up; a room imports from floors below its own. "engine" is the package's own file."""
 

@@ -15,7 +15,7 @@ import pytest
 import engine
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("engine", "gtp", "bench", "weights")
+PACKAGES = ("engine", "gtp", "bench", "weights", "keima")
 NOT_COPIED = (".git", ".venv", "runs", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis")
 LIMIT_S = 1200.0
 

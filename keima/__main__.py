@@ -1,0 +1,5 @@
+"""``python -m keima``: the command `keima`."""
+
+from gtp.cli import main
+
+main()
