@@ -11,11 +11,12 @@ export const ANEW = "Keima was started anew. Open the address that keima play ha
  *
  * `hears` has `state(STATE)`, `search(SEARCH)`, `connection(text)` ("" = connected) and `wrong(text)`. */
 export function newTalk(hears) {
-  let rev = -1, before = Promise.resolve();
+  let rev = -1, isAnew = false, before = Promise.resolve();
 
   function take(state) {
-    // Replies and events may overtake each other.
-    if (!state || state.rev < rev) return;
+    // Replies and events may overtake each other; a server that was started anew counts anew.
+    if (!state || (state.rev < rev && !isAnew)) return;
+    isAnew = false;
     rev = state.rev;
     hears.state(state);
   }
@@ -53,7 +54,7 @@ export function newTalk(hears) {
   }
 
   followEvents({
-    open() { rev = -1; hears.connection(""); },
+    open() { isAnew = true; hears.connection(""); },
     state: (text) => take(JSON.parse(text)),
     search: (text) => hears.search(JSON.parse(text)),
     connection: hears.connection,

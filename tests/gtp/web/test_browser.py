@@ -340,6 +340,23 @@ def test_eight_tabs_and_two_windows_show_one_game(server, browse):
     assert browser.errors() == []
 
 
+def test_a_move_is_played_while_a_tab_connects_again(server, browse):
+    """The page had forgotten the revision that it shows until the stream told it, at every change of tabs."""
+    browser = browse(server.address)
+    browser.send(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="const own = EventSource; window.streams = [];"
+        "window.EventSource = class extends own { constructor(...given) { super(...given); streams.push(this); } };",
+    )
+    browser.driver.refresh()
+    browser.wait(lambda: browser.state()["id"])
+    new_game(browser, size="9", color="both")
+    browser.run("streams.at(-1).dispatchEvent(new Event('open'));")
+    browser.point(40, 9)
+    browser.wait(lambda: browser.stones() == 1 or browser.text("wrong"))
+    assert browser.text("wrong") == "" and browser.errors() == []
+
+
 def test_tabs_without_locks_have_streams_of_their_own(server, browse):
     """A page that another machine serves without encryption."""
     browser = browse(server.address)
