@@ -88,7 +88,8 @@ def load_player(
     Args:
         begin: called, before heavy imports, with the session that keeps the game until the player is loaded.
         on_counts: gets the progress of compilation instead of standard error, as in :func:`compile_progress`.
-        for_page: the kernels of help on the page of ``keima play`` are compiled too before the player is ready.
+        for_page: the kernels of levels and of help on the page of ``keima play`` are compiled next, before the others,
+            with their progress to ``on_counts``, while the player plays.
     Raises:
         ValueError: a setting cannot be used; one line.
     """
@@ -119,17 +120,25 @@ def load_player(
     gc.collect()
     gc.freeze()
     player.fallback_loaded.clear()
-    threading.Thread(target=_load_endings, args=(ahead, player), name="endings", daemon=True).start()
+    endings = threading.Thread(target=_load_endings, args=(ahead, player, on_counts), name="endings", daemon=True)
+    endings.start()
     return player
 
 
-def _load_endings(ahead: "Ahead", player: "Player") -> None:
-    """Load the kernels of the end of a game, which helpers may still be compiling, then the network's fallback."""
-    from engine.play.ahead import load_later
+def _load_endings(ahead: "Ahead", player: "Player", on_counts: "Callable[[int, int], None] | None") -> None:
+    """Load the kernels of the page, of the end of a game, and then the network's fallback.
+
+    Helpers may still be compiling the kernels.
+    """
+    from engine.play.ahead import PAGE, load_later, missing
     from engine.system import jit
 
     try:
-        load_later(ahead.encoder, ahead.helpers)
+        if ahead.for_page and on_counts is not None and missing(ahead.encoder, PAGE):
+            with compile_progress(ahead.encoder, PAGE, on_counts):
+                load_later(ahead.encoder, PAGE)
+            on_counts(len(PAGE), len(PAGE))
+        load_later(ahead.encoder, helpers=ahead.helpers)
     finally:
         player.load_fallback()
     with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
@@ -141,17 +150,19 @@ class Ahead(NamedTuple):
 
     encoder: str
     """the network's encoder; empty = no network"""
-    needed: tuple[str, ...]
-    """the kernels that are waited for; empty if earlier starts have compiled them"""
+    is_needed: bool
+    """some kernels of the first move have not been compiled by an earlier start"""
     helpers: "list[Popen[bytes]]"
     """processes that compile in parallel"""
+    for_page: bool = False
+    """as for :func:`load_player`"""
 
     def compile_first(self) -> None:
-        """Compile the kernels that are waited for, shared with the helpers."""
+        """Compile the kernels of the first move, shared with the helpers, and wait for them."""
         from engine.play import ahead
 
-        if self.needed:
-            ahead.compile_kernels(self.encoder, self.needed)
+        if self.is_needed:
+            ahead.compile_kernels(self.encoder, ahead.FIRST)
 
 
 @contextlib.contextmanager
@@ -170,12 +181,11 @@ def compiling_ahead(
     calm_openmp()
     from engine.play import ahead
 
-    needed = ahead.FIRST + ahead.PAGE if for_page else ahead.FIRST
-    helpers = ahead.start_helpers(encoder, needed) if encoder and ahead.missing(encoder) else []
-    if not (encoder and ahead.missing(encoder, needed)):
-        needed = ()
-    with compile_progress(encoder if needed else "", needed, on_counts):
-        yield Ahead(encoder, needed, helpers)
+    is_needed = bool(encoder and ahead.missing(encoder, ahead.FIRST))
+    at_once = ahead.FIRST + ahead.PAGE if for_page else ahead.FIRST
+    helpers = ahead.start_helpers(encoder, at_once) if encoder and ahead.missing(encoder) else []
+    with compile_progress(encoder if is_needed else "", ahead.FIRST, on_counts):
+        yield Ahead(encoder, is_needed, helpers, for_page)
 
 
 @contextlib.contextmanager

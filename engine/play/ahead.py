@@ -165,8 +165,10 @@ def start_helpers(encoder: str, needed: tuple[str, ...] = FIRST) -> list["subpro
     ]
 
 
-def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) -> None:
-    """Load the kernels beyond those of the first move into this process; compile those that no other process compiles.
+def load_later(
+    encoder: str, names: tuple[str, ...] = PAGE + LATER, helpers: Sequence["subprocess.Popen[bytes]"] = ()
+) -> None:
+    """Load kernels beyond those of the first move into this process; compile those that no other process compiles.
 
     If another process is compiling a kernel, this function waits until it is compiled: waiting inside the compiler
     would block the loading of all other kernels.
@@ -174,7 +176,7 @@ def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) 
     Args:
         helpers: helper processes; this function returns after they have ended.
     """
-    for name in PAGE + LATER:
+    for name in names:
         while missing(encoder, (name,)) and _is_claimed(name, encoder):
             time.sleep(POLL_S)
         load(name, encoder)

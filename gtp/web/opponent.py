@@ -80,8 +80,9 @@ class Opponent:
         name, text = self._engine.state
         if name != "ready":
             return {"state": name, "text": text}
-        # In the background too, so it does not mean that the engine waits for it.
-        text = "compiling kernels, once for this machine" if self.is_compiling else ""
+        # Kernels of a game's end are compiled in the background too, where nothing waits for them.
+        may_wait = self.is_compiling and (self.is_thinking or any(self.help.values()))
+        text = text or ("compiling kernels, once for this machine" if may_wait else "")
         return {"state": "thinking" if self.is_thinking else name, "text": text}
 
     def begin_game(self) -> None:

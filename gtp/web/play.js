@@ -211,9 +211,11 @@ function drawPlayers() {
   }
   const { text, state: stage } = state.engine;
   const words = { loading: `Getting ready: ${text || "loading"}`, failed: `Keima cannot play: ${text}` }[stage];
-  $("engine").textContent = words ?? state.network ?? "";
+  // Compilation in the background, which help may wait for.
+  const about = words ?? (text && text[0].toUpperCase() + text.slice(1));
+  say($("engine"), about || (state.network ?? ""));
   $("engine").classList.toggle("k5", stage === "failed");
-  $("engine").classList.toggle("busy", Boolean(words));
+  $("engine").classList.toggle("busy", Boolean(about));
   drawClocks();
 }
 

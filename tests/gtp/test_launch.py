@@ -171,14 +171,14 @@ def test_a_start_that_compiles_only_kernels_of_a_games_end_says_nothing(monkeypa
     assert found.helpers == ["a helper"] and capfd.readouterr().err == ""
 
 
-def test_the_page_waits_for_kernels_of_help_and_gtp_does_not(monkeypatch):
+def test_helpers_compile_the_kernels_of_help_next_for_the_page(monkeypatch):
     """The first hint of a fresh installation compiled kernels for 45 seconds."""
     waited = []
-    monkeypatch.setattr(ahead, "missing", lambda encoder, of=(): sorted({*of} & {*ahead.PAGE}) if of else ["all"])
+    monkeypatch.setattr(ahead, "missing", lambda encoder, of=(): [*of] or ["all"])
     monkeypatch.setattr(ahead, "start_helpers", lambda encoder, needed: waited.append(needed) or [])
     monkeypatch.setattr(ahead, "compile_kernels", lambda encoder, names: waited.append(names))
     for for_page in (False, True):
         with compiling_ahead("keima-2", lambda done, total: None, for_page) as found:
             found.compile_first()
     page = ahead.FIRST + ahead.PAGE
-    assert waited == [ahead.FIRST, page, page]
+    assert waited == [ahead.FIRST, ahead.FIRST, page, ahead.FIRST]
