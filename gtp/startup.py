@@ -77,6 +77,7 @@ def load_player(
     begin: "Callable[[EarlySession], None]" = lambda early: None,
     on_counts: "Callable[[int, int], None] | None" = None,
     freezes: bool = True,
+    for_page: bool = False,
 ) -> "Player":
     """Import the player's modules, load the network, and warm up search and network, with progress on standard error.
 
@@ -90,6 +91,8 @@ def load_player(
         on_counts: gets the progress of compilation instead of standard error, as in :func:`compile_progress`.
         freezes: garbage collections ignore the objects that exist afterwards; only for processes that are an engine and
             nothing else.
+        for_page: the kernels of levels and of help on the page of ``keima play`` are compiled next, before the others,
+            with their progress to ``on_counts``, while the player plays.
     Raises:
         ValueError: a setting cannot be used; one line.
     """
@@ -102,7 +105,7 @@ def load_player(
     if any_size or settings.network is None or expected:
         sizes = None if any_size or expected is None else expected.sizes
         begin(EarlySession(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
-    with compiling_ahead(expected.encoder if expected else "", on_counts) as ahead:
+    with compiling_ahead(expected.encoder if expected else "", on_counts, for_page) as ahead:
         # Imported objects stay: collections while they are made, and later ones that visit them, would take a tenth of
         # the time until the first move.
         if freezes:
@@ -123,17 +126,25 @@ def load_player(
         gc.collect()
         gc.freeze()
     player.fallback_loaded.clear()
-    threading.Thread(target=_load_endings, args=(ahead, player), name="endings", daemon=True).start()
+    endings = threading.Thread(target=_load_endings, args=(ahead, player, on_counts), name="endings", daemon=True)
+    endings.start()
     return player
 
 
-def _load_endings(ahead: "Ahead", player: "Player") -> None:
-    """Load the kernels of the end of a game, which helpers may still be compiling, then the network's fallback."""
-    from engine.play.ahead import load_later
+def _load_endings(ahead: "Ahead", player: "Player", on_counts: "Callable[[int, int], None] | None") -> None:
+    """Load the kernels of the page, of the end of a game, and then the network's fallback.
+
+    Helpers may still be compiling the kernels.
+    """
+    from engine.play.ahead import PAGE, load_later, missing
     from engine.system import jit
 
     try:
-        load_later(ahead.encoder, ahead.helpers)
+        if ahead.for_page and on_counts is not None and missing(ahead.encoder, PAGE):
+            with compile_progress(ahead.encoder, PAGE, on_counts):
+                load_later(ahead.encoder, PAGE)
+            on_counts(len(PAGE), len(PAGE))
+        load_later(ahead.encoder, helpers=ahead.helpers)
     finally:
         player.load_fallback()
     with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
@@ -149,6 +160,8 @@ class Ahead(NamedTuple):
     """some kernels of the first move have not been compiled by an earlier start"""
     helpers: "list[Popen[bytes]]"
     """processes that compile in parallel"""
+    for_page: bool = False
+    """as for :func:`load_player`"""
 
     def compile_first(self) -> None:
         """Compile the kernels of the first move, shared with the helpers, and wait for them."""
@@ -159,7 +172,9 @@ class Ahead(NamedTuple):
 
 
 @contextlib.contextmanager
-def compiling_ahead(encoder: str, on_counts: "Callable[[int, int], None] | None" = None) -> Iterator[Ahead]:
+def compiling_ahead(
+    encoder: str, on_counts: "Callable[[int, int], None] | None" = None, for_page: bool = False
+) -> Iterator[Ahead]:
     """Context manager: processes compile missing kernels while the block runs, with progress on standard error.
 
     The block imports the search, calls :meth:`Ahead.compile_first`, and warms up search and network.
@@ -167,14 +182,16 @@ def compiling_ahead(encoder: str, on_counts: "Callable[[int, int], None] | None"
     Args:
         encoder: the network's encoder; empty = no network, and this process compiles kernels as it calls them.
         on_counts: as for :func:`compile_progress`.
+        for_page: as for :func:`load_player`.
     """
     calm_openmp()
     from engine.play import ahead
 
     is_needed = bool(encoder and ahead.missing(encoder, ahead.FIRST))
-    helpers = ahead.start_helpers(encoder) if encoder and ahead.missing(encoder) else []
-    with compile_progress(encoder if is_needed else "", on_counts=on_counts):
-        yield Ahead(encoder, is_needed, helpers)
+    at_once = ahead.FIRST + ahead.PAGE if for_page else ahead.FIRST
+    helpers = ahead.start_helpers(encoder, at_once) if encoder and ahead.missing(encoder) else []
+    with compile_progress(encoder if is_needed else "", ahead.FIRST, on_counts):
+        yield Ahead(encoder, is_needed, helpers, for_page)
 
 
 @contextlib.contextmanager
@@ -187,7 +204,7 @@ def compile_progress(
 
     Args:
         encoder: encoder whose kernels are being compiled ahead; empty = this process compiles kernels as it calls them.
-        names: names of :data:`engine.play.ahead.KERNELS` to count; empty = the kernels of the first move.
+        names: names of :data:`engine.play.ahead.KERNELS` to count, of ``encoder``.
         on_counts: gets the numbers of compiled kernels and of all kernels instead of standard error.
     """
     from numba.core import event
@@ -232,7 +249,6 @@ def _counts(seen: "RecordingListener", encoder: str, names: tuple[str, ...]) -> 
     if encoder:
         from engine.play import ahead
 
-        names = names or ahead.FIRST
         return len(names) - len(ahead.missing(encoder, names)), len(names)
     from numba.core.dispatcher import Dispatcher
 

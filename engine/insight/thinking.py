@@ -39,8 +39,10 @@ INTERVAL_S = 0.25
 """Minimum time between two results: what people can follow, at a cost that a search does not notice"""
 POLL_S = 0.005
 """Interval between checks whether outputs have come"""
-VALUES_SHARE = 0.25
-"""Share of the network's time for the values after every move, until all are known"""
+LIKELIEST = 40
+"""Number of moves whose values are evaluated first: those that the page colours"""
+LIKELY_SHARE, REST_SHARE = 0.25, 0.02
+"""Share of the network's time for the values after the likeliest moves, and after that for those after the others"""
 BEST_SHARE = 0.01
 """Minimum share of the visits of a move that is marked as the best by its win rate in the search"""
 ROLLOUTS_WANTED = "no rollouts in this search: --rollout-weight 0.5 adds them"
@@ -146,7 +148,7 @@ class Thinking:
         """Continue the evaluation of the positions after every move, likeliest moves first; False = there is no more.
 
         Args:
-            elapsed_s: time of whose VALUES_SHARE the network may spend; infinite = all that it needs.
+            elapsed_s: time of which the network may spend a share; infinite = all that it needs.
         """
         network = self._search.setup.network
         if self._failure or network is None:
@@ -157,7 +159,7 @@ class Thinking:
         if self._successors is not None:
             server = network.server
             each_s = server.pace.seconds_per_position / max(1, server.evaluators)
-            share_s = VALUES_SHARE * elapsed_s
+            share_s = elapsed_s * (LIKELY_SHARE if self._successors.requested < LIKELIEST else REST_SHARE)
             most = moves if share_s == math.inf else int(share_s / each_s) if each_s > 0.0 else 1
             try:
                 return self._successors.step(max(1, most))

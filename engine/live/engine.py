@@ -34,7 +34,7 @@ class EngineState(NamedTuple):
     name: str
     """``loading``, ``ready``, ``failed`` or ``closed``"""
     text: str = ""
-    """one line about the state: the progress of loading, or why loading failed"""
+    """one line about the state: the progress of loading, which may go on in the background, or why loading failed"""
 
 
 class Chosen(NamedTuple):
@@ -66,7 +66,8 @@ class Engine:
         """Start the thread, which loads the player at once.
 
         Args:
-            load: makes the player; its argument takes lines of progress. A ``ValueError`` names a wrong setting.
+            load: makes the player; its argument takes lines of progress, after the player is ready too, "" = none. A
+                ``ValueError`` names a wrong setting.
             on_state: called with each new state, in the engine's thread.
         """
         self.state = EngineState("loading", "loading")
@@ -253,6 +254,11 @@ class Engine:
         if self._running is not None:
             self._running.on_interrupt()
 
+    def _say(self, text: str) -> None:
+        """Tell a line of progress. Threads: any."""
+        with self._changed:
+            self._tell(EngineState("loading" if self._player is None else "ready", text))
+
     def _tell(self, state: EngineState) -> None:
         self.state = state
         self._on_state(state)
@@ -260,7 +266,7 @@ class Engine:
     def _serve(self) -> None:
         """Load the player, then run works until the engine is closed."""
         try:
-            player = self._load(lambda text: self._tell(EngineState("loading", text)))
+            player = self._load(self._say)
         except Exception as error:
             # A ValueError names a wrong setting; any other exception is a bug or a problem of the machine.
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "

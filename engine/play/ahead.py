@@ -4,11 +4,12 @@
 ``python -m tests.play.warm_game`` plays these games and writes it. Each process compiles the first kernel of the list
 that no other process is compiling; a kernel that two others call is compiled once (:mod:`engine.system.jit`).
 
-Each line has ``first`` (the first move needs the kernel) or ``later``, the kernel, and its argument types. ENCODE and
-SCRATCH stand for the encoder's kernel and the type of its working memory, LINES for the type of a network's program.
+Each line has ``first`` (the first move needs the kernel), ``page`` (a level, or help on the page of ``keima play``,
+needs it at once) or ``later``, the kernel, and its argument types. ENCODE and SCRATCH stand for the encoder's kernel
+and the type of its working memory, LINES for the type of a network's program.
 
-``python -m engine.play.ahead ENCODER PARENT`` is a helper process, started by :func:`start_helpers`: it compiles the
-missing kernels, those of the first move first, and ends.
+``python -m engine.play.ahead ENCODER PARENT COUNT`` is a helper process, started by :func:`start_helpers`: it compiles
+the missing kernels, the first COUNT of the list first, and ends.
 """
 
 import contextlib
@@ -37,20 +38,20 @@ RECORD = Path(__file__).with_name("kernels.txt")
 MAX_HELPERS = 3
 """Maximum number of helper processes; more would find no kernel to compile"""
 BEHIND = 10
-"""Niceness of helpers once the kernels of the first move are compiled"""
+"""Niceness of helpers once the kernels that are needed first are compiled"""
 POLL_S = 0.2
 SCRATCH, ENCODE, LINES = "SCRATCH", "ENCODE", "LINES"
 
 
-def read_record() -> dict[str, tuple[bool, str]]:
-    """Read ``kernels.txt``: by kernel, whether the first move needs it, and the text of its argument types."""
+def read_record() -> dict[str, tuple[str, str]]:
+    """Read ``kernels.txt``: by kernel, when it is needed, and the text of its argument types."""
     lines = (line.split(" ", 2) for line in RECORD.read_text(encoding="utf-8").splitlines())
-    return {kernel: (when == "first", arguments) for when, kernel, arguments in lines}
+    return {kernel: (when, arguments) for when, kernel, arguments in lines}
 
 
+STAGES = ("first", "page", "later")
 KERNELS = read_record()
-FIRST = tuple(name for name, (is_first, _) in KERNELS.items() if is_first)
-LATER = tuple(name for name in KERNELS if name not in FIRST)
+FIRST, PAGE, LATER = (tuple(name for name, (when, _) in KERNELS.items() if when == stage) for stage in STAGES)
 
 
 def _stamp_name(name: str, encoder: str) -> str:
@@ -147,10 +148,14 @@ def _claimed(name: str, encoder: str) -> Iterator[bool]:
         yield False
 
 
-def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
-    """Start processes that compile the missing kernels on the other cores, and end after that."""
+def start_helpers(encoder: str, needed: tuple[str, ...] = FIRST) -> list["subprocess.Popen[bytes]"]:
+    """Start processes that compile the missing kernels on the other cores, and end after that.
+
+    Args:
+        needed: FIRST, or FIRST and PAGE: the kernels that are compiled first, at normal priority.
+    """
     # -P: no imports from the folder in which a client started the engine.
-    command = [sys.executable, "-P", "-m", "engine.play.ahead", encoder, str(os.getpid())]
+    command = [sys.executable, "-P", "-m", "engine.play.ahead", encoder, str(os.getpid()), str(len(needed))]
     found = [str(jit.ENGINE_FOLDER.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, found))}
     flags, quiet = getattr(subprocess, "CREATE_NO_WINDOW", 0), subprocess.DEVNULL
@@ -160,8 +165,10 @@ def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
     ]
 
 
-def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) -> None:
-    """Load the ``later`` kernels into this process; compile those that no other process compiles.
+def load_later(
+    encoder: str, names: tuple[str, ...] = PAGE + LATER, helpers: Sequence["subprocess.Popen[bytes]"] = ()
+) -> None:
+    """Load kernels beyond those of the first move into this process; compile those that no other process compiles.
 
     If another process is compiling a kernel, this function waits until it is compiled: waiting inside the compiler
     would block the loading of all other kernels.
@@ -169,7 +176,7 @@ def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) 
     Args:
         helpers: helper processes; this function returns after they have ended.
     """
-    for name in LATER:
+    for name in names:
         while missing(encoder, (name,)) and _is_claimed(name, encoder):
             time.sleep(POLL_S)
         load(name, encoder)
@@ -192,7 +199,7 @@ def _end_with(parent: int) -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with, args=[int(sys.argv[2])], daemon=True).start()
-    compile_kernels(sys.argv[1], FIRST)
+    compile_kernels(sys.argv[1], tuple(KERNELS)[: int(sys.argv[3])])
     if hasattr(os, "nice"):
         os.nice(BEHIND)  # the first move has begun, and its search needs the cores
     compile_kernels(sys.argv[1])

@@ -92,6 +92,8 @@ class Watcher:
     ownership: bool = False
     """reports contain ownership: the mean over the tree, for each move too, if every node can have the network's; else
     an estimate from before the search"""
+    ownership_s: float = 0.0
+    """minimum seconds between two reports with the mean over the tree, the others having none; 0 = all have it"""
 
 
 class RootTable(NamedTuple):

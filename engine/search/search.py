@@ -367,10 +367,17 @@ class Search:
             self._workers.work(run)
             return
 
+        owners_due_s = -math.inf
+
         def report(due_s: float) -> float:
+            nonlocal owners_due_s
+            now_s = time.perf_counter()
             if self._shared.tree.meta[META_ROOT_VISITS] < 2:
-                return time.perf_counter() + RETRY_S
-            watcher.on_report(self.report(ownership_black, watcher.fewest_moves, watcher.ownership))
+                return now_s + RETRY_S
+            keeps = watcher.ownership and now_s >= owners_due_s
+            if keeps:
+                owners_due_s = now_s + watcher.ownership_s
+            watcher.on_report(self.report(ownership_black, watcher.fewest_moves, keeps))
             return max(due_s + watcher.interval_s, time.perf_counter())
 
         self._workers.work(run, run.started_s + (watcher.first_s or watcher.interval_s), report)
@@ -415,7 +422,9 @@ class Search:
             own_lead = float(tree.lead[tree.meta[META_ROOT]]) if setup.has_network_score and visits else None
             sums = shared.ownership.add_up(tree) if keeps and shared.ownership and visits else None
         owners = NO_OWNERSHIP if sums is None else sums.means()
-        moves = owners.given_to(moves_in(table, visited, count, fewest, setup.has_scores))
+        moves = moves_in(table, visited, count, fewest, setup.has_scores)
+        # Copies of a hundred moves would take a third of a report's time.
+        moves = owners.given_to(moves) if owners.moves else moves
         return Report(
             visits=visits,
             playouts_this_run=visits - run.visits_before,
@@ -470,7 +479,8 @@ class Search:
         network = self._setup.network
         if network is None or "value" not in network.server.spec.heads:
             return None
-        return Successors(self._setup, network, self._root, points)
+        caches = network.server.ownership_caches() if self._shared.ownership is not None else None
+        return Successors(self._setup, network, self._root, points, caches)
 
     def _ownership_within(self, limits: SearchLimits) -> np.ndarray | None:
         """:meth:`ownership_black` within a run's limits; None if the run has less than ``LEAST_S``."""

@@ -13,8 +13,8 @@ import numpy as np
 from engine.features.symmetry import symmetry_table
 from engine.go.board import META_SIZE
 from engine.go.geometry import index_of
-from engine.go.position import META_N_MOVES, Position, with_capacity
-from engine.inference.cache import new_cache
+from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, with_capacity
+from engine.inference.cache import OwnershipCaches, new_cache
 from engine.inference.slots import State
 from engine.search.leaves import (
     NEW,
@@ -24,6 +24,7 @@ from engine.search.leaves import (
     score_finished_territory,
     take_results,
 )
+from engine.search.ownership import take_ownership
 from engine.search.state import NetworkAccess, Setup
 
 CAPACITY = 32
@@ -33,7 +34,10 @@ CAPACITY = 32
 class Successors:
     """Evaluates the positions after moves, one request after the other. Threads: one, besides the search's."""
 
-    def __init__(self, setup: Setup, network: NetworkAccess, root: Position, points: Iterable[int]) -> None:
+    def __init__(
+        self, setup: Setup, network: NetworkAccess, root: Position, points: Iterable[int],
+        caches: OwnershipCaches | None = None,
+    ) -> None:  # fmt: skip
         """Allocate memory; evaluates nothing yet.
 
         Args:
@@ -41,6 +45,7 @@ class Successors:
             network: the search's, with a value head.
             root: the position before the moves, as the search has it.
             points: the moves, legal and each once, in the order of evaluation.
+            caches: those of a search that keeps ownership; None = the search keeps none.
         """
         self._setup, self._network = setup, network
         self._root, self._size = root, int(root.board.meta[META_SIZE])
@@ -50,9 +55,14 @@ class Successors:
         self._request = network.server.new_request(self._size, CAPACITY, encoder.planes, encoder.globals)
         self._position = with_capacity(root, int(root.meta[META_N_MOVES]) + 1)
         # Without a policy head the cache also holds the search's own priors, which are unknown here.
-        self._cache = network.server.cache if network.has_policy else new_cache(1 << 20, self._size**2 + 1)
+        results = network.server.cache if caches is None else caches.results
+        self._cache = results if network.has_policy else new_cache(1 << 20, self._size**2 + 1)
+        self._owner_cache = caches.ownership if caches is not None and network.has_policy else None
+        self._owners = np.zeros((CAPACITY, self._size**2), np.float32)
         self._count = 0
         """positions in the batch"""
+        self.requested = 0
+        """number of positions requested so far"""
         self.values = np.full(self._size**2 + 1, np.nan, np.float32)
         """float32[N*N + 1] in policy order: values so far, -1 to 1 for the root's side to move; nan = unknown"""
 
@@ -91,6 +101,7 @@ class Successors:
         if (batch.kind[:count] == UNSCORED).any():
             score_finished_territory(*leaves, setup.ownership_tables(), setup.options.seed)
         self._count = count
+        self.requested += count
         if request.count:
             server.submit(request)
         else:
@@ -106,6 +117,11 @@ class Successors:
         # policy, value, score; gives_policy, gives_score
         outputs = (request.policy, request.value, request.score, "policy" in heads, "score" in heads)
         take_results(batch, count, symmetry_table(self._size), *outputs, self._cache)
+        if self._owner_cache is not None:
+            # The search takes both of a position from its caches.
+            ownership = request.ownership.reshape(len(request.ownership), -1)
+            view = (self._root.meta[META_TO_MOVE], symmetry_table(self._size), ownership)
+            take_ownership(batch, count, *view, self._owner_cache, self._owners)
         request.state = State.FREE
         for point, value in zip(batch.move[:count, 0].tolist(), batch.value[:count].tolist(), strict=True):
             self.values[index_of(point, self._size)] = -value

@@ -58,7 +58,11 @@ def play(
 
     def load(say: Callable[[str], None]) -> "Player":
         say("loading the network")
-        return load_player(settings, on_counts=lambda done, total: say(f"compiling kernels {done} of {total}, once"))
+
+        def count(done: int, total: int) -> None:
+            say(f"compiling kernels {done} of {total}, once" if done < total else "")
+
+        return load_player(settings, on_counts=count, for_page=True)
 
     words = {"size": chosen.setup.size, "rules": chosen.setup.rules, "komi": chosen.setup.komi, "level": options.level}
     given = {name: value for name, value in words.items() if ctx.get_parameter_source(name) is COMMANDLINE}

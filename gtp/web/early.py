@@ -59,6 +59,7 @@ def early_state(settings: GameSettings, folder: Path, given: dict[str, Any], tex
         "resumes": _has_open_game(folder),
         "sizes": [2, 25],
         "placing": 0,
+        "undoes": False,
         "said": "",
         "warning": None,
         "review": {"state": "none", "text": "", "url": None},

@@ -3,20 +3,23 @@
 Points are policy indices, row by row from the top left, and -1 for a pass.
 """
 
+import functools
 import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 from engine.go.game import Game
-from engine.go.geometry import BLACK, PASS, index_of, point_of
+from engine.go.geometry import BLACK, PASS, index_of, on_board_points, point_of
 from engine.insight.raw_outputs import owner_letters
 from engine.search.report import MoveReport, Report
 
 UPDATES_S = 0.05
 """Interval of events of the live search: 20 a second"""
-MAX_MOVES = 32
-"""Maximum number of moves in an event"""
+OWNERS_S = 0.25
+"""Interval of new ownership in these events: it changes slowly, and costs more than the rest of an event"""
+MAX_LIVE_MOVES, MAX_MOVES = 12, 32
+"""Maximum number of moves in an event, which a page shows, and in the analysis of one position"""
 MAX_LINE = 16
 """Maximum number of moves of a principal variation in an event"""
 FIRST_S = 0.2
@@ -70,6 +73,7 @@ class LiveSearch:
         self._size, self._to_move, self.node = game.size, game.to_move, node
         self._publish = publish
         self._visits, self._since_s, self._before = -1, 0.0, 0
+        self._owners: str | None = None
         self.values: tuple[float | None, float | None] = None, None
 
     def on_report(self, report: Report, thoughts: dict[str, Any] | None = None) -> None:
@@ -85,37 +89,47 @@ class LiveSearch:
         self._visits = report.visits
         seconds = time.perf_counter() - self._since_s
         self.values = values_of(report, self._to_move)
+        found = told(report, self._size, self._to_move, MAX_LIVE_MOVES)
+        # Of the last report that has it; in each event, since a slow tab gets only the latest.
+        self._owners = found["owners"] or self._owners
         event = {
             "node": self.node,
-            **told(report, self._size, self._to_move),
+            **found,
+            "owners": self._owners,
             "visitsPerSecond": round((report.visits - self._before) / seconds) if seconds > FIRST_S else 0,
         }
         self._publish(encoded(event if thoughts is None else {**event, "thinking": thoughts}))
 
 
-def told(report: Report, size: int, to_move: int) -> dict[str, Any]:
-    """A report as the page shows it."""
+def told(report: Report, size: int, to_move: int, most: int = MAX_MOVES) -> dict[str, Any]:
+    """A report as the page shows it, with ``most`` moves at most."""
     best, owners = report.moves[0] if report.moves else None, report.ownership_black
     winrate, lead = values_of(report, to_move)
     return {
         "visits": report.visits,
         "winrateBlack": winrate,
         "leadBlack": lead,
-        "moves": [_move(one, best, size, to_move) for one in report.moves[:MAX_MOVES]],
+        "moves": [_move(one, best, indices_of(size), to_move) for one in report.moves[:most]],
         "owners": owner_letters(owners) if owners is not None and len(owners) == size * size else None,
     }
 
 
-def _move(move: MoveReport, best: MoveReport | None, size: int, to_move: int) -> dict[str, Any]:
+@functools.cache
+def indices_of(size: int) -> dict[int, int]:
+    """The page's index of each point and of the pass, for whole lines of moves."""
+    return {PASS: -1} | {point: index for index, point in enumerate(on_board_points(size).tolist())}
+
+
+def _move(move: MoveReport, best: MoveReport | None, indices: dict[int, int], to_move: int) -> dict[str, Any]:
     lost = None
     if best is not None and best.score_stm is not None and move.score_stm is not None:
         lost = round(max(0.0, best.score_stm - move.score_stm), 2)
     return {
-        "i": index(move.point, size),
+        "i": indices[move.point],
         "visits": move.visits,
         "prior": round(move.prior, 4),
         "winrateBlack": winrate_black(move.value_stm, to_move),
         "leadBlack": lead_black(move.score_stm, to_move),
         "lost": lost,
-        "pv": [index(point, size) for point in move.pv[:MAX_LINE]],
+        "pv": [indices[point] for point in move.pv[:MAX_LINE]],
     }

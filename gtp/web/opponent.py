@@ -16,7 +16,7 @@ from engine.play.clock import Clock
 from engine.play.game_session import Purpose
 from engine.play.life_and_death import EndEstimate
 from engine.search.report import Report, Watcher
-from gtp.web.live_search import UPDATES_S, LiveSearch
+from gtp.web.live_search import OWNERS_S, UPDATES_S, LiveSearch
 
 HELPS = ("hint", "analysis", "thinking")
 """What a tab can ask for: a search of the shown position, and the panels of how the engine thinks"""
@@ -80,8 +80,9 @@ class Opponent:
         name, text = self._engine.state
         if name != "ready":
             return {"state": name, "text": text}
-        # In the background too, so it does not mean that the engine waits for it.
-        text = "compiling kernels, once for this machine" if self.is_compiling else ""
+        # Kernels of a game's end are compiled in the background too, where nothing waits for them.
+        may_wait = self.is_compiling and (self.is_thinking or any(self.help.values()))
+        text = text or ("compiling kernels, once for this machine" if may_wait else "")
         return {"state": "thinking" if self.is_thinking else name, "text": text}
 
     def begin_game(self) -> None:
@@ -193,7 +194,7 @@ class Watched:
 
     def watcher(self) -> Watcher:
         """The receiver of the reports, at most 20 a second."""
-        return Watcher(self._on_report, UPDATES_S, UPDATES_S, ownership=True)
+        return Watcher(self._on_report, UPDATES_S, UPDATES_S, ownership=True, ownership_s=OWNERS_S)
 
     def _on_report(self, report: Report) -> None:
         thoughts = None

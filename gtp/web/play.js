@@ -106,7 +106,7 @@ const rollout = newRollout(
   (result, count) => { $("rollout-said").textContent = `${count} moves, ${result}`; },
 );
 
-const isEmpty = () => state.phase === "play" && !state.path.length && !state.handicap;
+const isEmpty = () => state.phase === "play" && !state.path.length && !state.handicap && !state.placing;
 const isFresh = () => isEmpty() && !state.resumes && dismissed !== state.id;
 const isPanelOpen = () => openedFor === state.id || isFresh();
 const isPreview = () => isFresh() && openedFor !== state.id;
@@ -211,9 +211,11 @@ function drawPlayers() {
   }
   const { text, state: stage } = state.engine;
   const words = { loading: `Getting ready: ${text || "loading"}`, failed: `Keima cannot play: ${text}` }[stage];
-  $("engine").textContent = words ?? state.network ?? "";
+  // Compilation in the background, which help may wait for.
+  const about = words ?? (text && text[0].toUpperCase() + text.slice(1));
+  say($("engine"), about || (state.network ?? ""));
   $("engine").classList.toggle("k5", stage === "failed");
-  $("engine").classList.toggle("busy", Boolean(words));
+  $("engine").classList.toggle("busy", Boolean(about));
   drawClocks();
 }
 
@@ -226,13 +228,21 @@ function tick() {
   if (!state) return;
   for (const color of ["black", "white"]) {
     const clock = state.clock?.[color], shown = $(`player-${color}`).querySelector(".clock");
-    if (!clock) { shown.textContent = ""; continue; }
-    const left = Math.max(0, clock.seconds - (clock.running ? (performance.now() - clockAt) / 1000 : 0));
-    const minutes = Math.floor(left / 60), seconds = Math.floor(left % 60);
-    const periods = clock.periods ? ` + ${clock.periods}×${clock.periodSeconds} s` : "";
-    shown.textContent = `${minutes}:${String(seconds).padStart(2, "0")}${periods}`;
-    shown.classList.toggle("low", clock.running && left < 10);
+    const [text, isLow] = clock ? clockText(clock, clock.running ? (performance.now() - clockAt) / 1000 : 0) : ["", false];
+    say(shown, text);
+    shown.classList.toggle("low", isLow);
   }
+}
+
+/** A clock's text, and whether its time is nearly over, some seconds after the server told it. */
+function clockText({ seconds, periods, inPeriod, periodSeconds, increment, running }, passed) {
+  let left = seconds - passed, isInPeriod = inPeriod, further = inPeriod ? periods - 1 : periods;
+  for (; left < 0 && further > 0; further--) { left += periodSeconds; isInPeriod = true; }
+  left = Math.max(0, left);
+  const rest = further ? ` + ${further}×${periodSeconds} s` : isInPeriod ? ", last period" : "";
+  const added = increment ? ` + ${increment} s` : "";
+  const time = `${Math.floor(left / 60)}:${String(Math.floor(left % 60)).padStart(2, "0")}`;
+  return [time + rest + added, running && left < 10];
 }
 setInterval(tick, 250);
 
@@ -244,8 +254,8 @@ function resultText(result) {
   return by ? `${winner} wins by ${by} ${Number(by) === 1 ? "point" : "points"}.` : `${winner} wins.`;
 }
 
-function say(id, text) {
-  if ($(id).textContent !== text) $(id).textContent = text;
+function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }
 
 function drawPhase() {
@@ -254,20 +264,20 @@ function drawPhase() {
   $("game").hidden = isOpen;
   $("start-cancel").hidden = isFresh();
   $("players").hidden = isPreview();
-  say("said", isWalk ? moveText() : state.said || (isPlay ? `${NAMES[state.toMove]} to move.` : ""));
+  say($("said"), isWalk ? moveText() : state.said || (isPlay ? `${NAMES[state.toMove]} to move.` : ""));
   if (state.warning) tellWrong(state.warning);
   $("count").hidden = isPlay || !atEnd;
   const shown = phase === "over" ? [resultText(result), count && `${count.text.split(":")[0]}.`]
     : count ? [`${count.text}.`, "Click stones that are dead, or alive after all."] : ["Keima is counting…"];
-  say("count", isPlay ? "" : shown.filter(Boolean).join(" "));
+  say($("count"), isPlay ? "" : shown.filter(Boolean).join(" "));
   // What the count tells is read aloud, but not shown twice.
   $("said").classList.toggle("unseen", !$("count").hidden);
   $("acts").hidden = !isPlay;
   $("scoring").hidden = phase !== "scoring";
   $("accept").disabled = !count;
   $("ended").hidden = phase !== "over";
-  $("undo").disabled = !state.number;
-  $("pass").disabled = !playsNow();
+  $("undo").disabled = !state.undoes;
+  $("pass").disabled = !playsNow() || state.placing > 0;
   $("take-on").hidden = state.players.black.engine || state.players.white.engine;
   $("resign").disabled = !isHuman() || !atEnd;
   $("make-review").disabled = !state.path.length || state.review?.state === "running";
@@ -296,8 +306,8 @@ function drawTable() {
 
 const isOn = (id) => $(id).getAttribute("aria-pressed") === "true";
 const doing = {
-  undo: () => state?.number && state.phase !== "scoring" && act("undo"),
-  pass: () => state && playsNow() && !isPreview() && act("play", { point: -1 }),
+  undo: () => state?.undoes && state.phase !== "scoring" && act("undo"),
+  pass: () => state && playsNow() && !state.placing && !isPreview() && act("play", { point: -1 }),
   resign: () => $("resigning").showModal(),
   "take-on": () => act("players", { color: state.toMove, level: start.level() }),
   accept: () => act("accept"),

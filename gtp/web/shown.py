@@ -59,6 +59,7 @@ def state_of(table: Table) -> dict[str, Any]:
         "ruleSets": list(RULE_SETS),
         "sizes": table.sizes,
         "placing": table.placing,
+        "undoes": table.can_undo,
         "said": table.said,
         "warning": table.warning or None,
         "review": table.reviews.get(table.id, NO_REVIEW),

@@ -259,15 +259,11 @@ class Table:
 
     def _undo(self, body: Mapping[str, Any]) -> None:
         """Take back the player's last move, and the engine's answer; the moves stay in the record."""
-        node, settings = self.node, self.settings
-        if node.parent is None and settings.handicap_stones == "placed" and self.placing < settings.handicap:
+        if self._places_stones:
             self._take_stone_back()
             return
-        while node.parent is not None:
-            move, node = node.move, node.parent
-            if move is not None and (settings.color in ("both", "none") or not self.is_engine(move[0])):
-                break
-        else:
+        node = self._before_last()
+        if node is None:
             raise ValueError("there is no move to take back")
         self.opponent.cancel()
         self._reopen()
@@ -275,10 +271,33 @@ class Table:
         self.said = f"Taken back to move {_number(node)}: {color_word(self.game.to_move)} to play"
         self._after_change(is_engine_due=False)
 
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a move of the player, or a handicap stone that Black placed, to take back."""
+        if self._places_stones:
+            return bool(self.record.root.properties.get("AB"))
+        return self._before_last() is not None
+
+    @property
+    def _places_stones(self) -> bool:
+        """Whether the player places the handicap stones, and no move has been played."""
+        settings, is_begun = self.settings, len(self.record.nodes) > 1
+        is_placed = bool(settings.handicap) and settings.handicap_stones == "placed"
+        return is_placed and not is_begun and not self.is_engine(BLACK)
+
+    def _before_last(self) -> Node | None:
+        """The position before the player's last move; None = the player has not moved."""
+        node = self.node
+        while node.parent is not None:
+            move, node = node.move, node.parent
+            if move is not None and (self.settings.color in ("both", "none") or not self.is_engine(move[0])):
+                return node
+        return None
+
     def _take_stone_back(self) -> None:
         """Take back a placed handicap stone."""
         properties = self.record.root.properties
-        if self.is_engine(BLACK) or not properties.get("AB"):
+        if not properties.get("AB"):
             raise ValueError("there is no move to take back")
         self.opponent.cancel()
         properties["AB"].pop()

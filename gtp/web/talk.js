@@ -1,6 +1,7 @@
 /** The conversation with the server: actions by POST, states and searches by server-sent events. */
 
-const RETRY_MS = 1500;
+import { followEvents } from "./stream.js";
+
 /** Actions that may take long and change nothing. */
 const ALONE = { layers: true, rollout: true };
 export const ENDED = "Keima has ended. Start keima play again; this page then continues by itself.";
@@ -10,32 +11,22 @@ export const ANEW = "Keima was started anew. Open the address that keima play ha
  *
  * `hears` has `state(STATE)`, `search(SEARCH)`, `connection(text)` ("" = connected) and `wrong(text)`. */
 export function newTalk(hears) {
-  let rev = -1, stream = null, timer = 0, before = Promise.resolve();
+  let rev = -1, isAnew = false, before = Promise.resolve();
 
   function take(state) {
-    // Replies and events may overtake each other.
-    if (!state || state.rev < rev) return;
+    // Replies and events may overtake each other; a server that was started anew counts anew.
+    if (!state || (state.rev < rev && !isAnew)) return;
+    isAnew = false;
     rev = state.rev;
     hears.state(state);
   }
 
-  async function connect() {
-    clearTimeout(timer);
-    stream?.close();
-    stream = new EventSource("/events");
-    stream.addEventListener("open", () => { rev = -1; hears.connection(""); });
-    stream.addEventListener("state", ({ data }) => take(JSON.parse(data)));
-    stream.addEventListener("search", ({ data }) => hears.search(JSON.parse(data)));
-    stream.addEventListener("error", lost);
-  }
-
-  async function lost() {
-    stream.close();
-    timer = setTimeout(connect, RETRY_MS);
+  /** Why there are no events: a text for all tabs. */
+  async function whyLost() {
     const answer = await fetch("/api/state", { cache: "no-store" }).catch(() => null);
-    if (!answer) hears.connection(ENDED);
-    else if (answer.status === 403) hears.connection(ANEW);
-    else if (!answer.ok) hears.connection((await answer.json().catch(() => ({}))).error ?? ENDED);
+    if (!answer) return ["connection", ENDED];
+    if (answer.status === 403) return ["connection", ANEW];
+    return answer.ok ? null : ["connection", (await answer.json().catch(() => ({}))).error ?? ENDED];
   }
 
   /** Do an action on the state that is shown (on any with `rev: undefined`), after those that are on the way;
@@ -62,6 +53,14 @@ export function newTalk(hears) {
     }
   }
 
-  connect();
+  followEvents({
+    open() { isAnew = true; hears.connection(""); },
+    state: (text) => take(JSON.parse(text)),
+    search: (text) => hears.search(JSON.parse(text)),
+    connection: hears.connection,
+    lost: whyLost,
+  });
+  // A tab without the stream hears of the next change only.
+  if (document.hidden) fetch("/api/state", { cache: "no-store" }).then((answer) => answer.json()).then(take, () => {});
   return { act, list: async () => (await fetch("/api/games", { cache: "no-store" })).json() };
 }

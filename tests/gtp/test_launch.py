@@ -165,7 +165,20 @@ def test_a_failure_of_make_gtp_stays_one(tmp_path):
 def test_a_start_that_compiles_only_kernels_of_a_games_end_says_nothing(monkeypatch, capfd):
     """An earlier session ended before helpers had compiled them; this one was announced as half a minute or more."""
     monkeypatch.setattr(ahead, "missing", lambda encoder, of=ahead.LATER: sorted({*of} & {*ahead.LATER}))
-    monkeypatch.setattr(ahead, "start_helpers", lambda encoder: ["a helper"])
+    monkeypatch.setattr(ahead, "start_helpers", lambda encoder, needed: ["a helper"])
     with compiling_ahead("keima-2") as found:
         pass
     assert found.helpers == ["a helper"] and capfd.readouterr().err == ""
+
+
+def test_helpers_compile_the_kernels_of_help_next_for_the_page(monkeypatch):
+    """The first hint of a fresh installation compiled kernels for 45 seconds."""
+    waited = []
+    monkeypatch.setattr(ahead, "missing", lambda encoder, of=(): [*of] or ["all"])
+    monkeypatch.setattr(ahead, "start_helpers", lambda encoder, needed: waited.append(needed) or [])
+    monkeypatch.setattr(ahead, "compile_kernels", lambda encoder, names: waited.append(names))
+    for for_page in (False, True):
+        with compiling_ahead("keima-2", lambda done, total: None, for_page) as found:
+            found.compile_first()
+    page = ahead.FIRST + ahead.PAGE
+    assert waited == [ahead.FIRST, ahead.FIRST, page, ahead.FIRST]

@@ -208,6 +208,22 @@ def test_thoughts_follow_a_running_search_to_its_next_position(make):
     mind.close()
 
 
+def test_the_values_after_unlikely_moves_leave_the_network_to_the_search(make, monkeypatch):
+    monkeypatch.setattr(thinking, "LIKELIEST", 10)
+    search = make(random_game(9, 10, seed=6).position)
+    search.run(SearchLimits(2))
+    counts, mind = [], Thinking(search, ("values",))
+    server = search.setup.network.server
+    monkeypatch.setattr(thinking, "INTERVAL_S", 0.1)
+    while not counts or mind._successors._left:
+        mind._last_s -= 0.2
+        server.pace.seconds_per_position = 0.002
+        mind.now()
+        counts.append(mind._successors._count)
+        assert not counts[-1] or mind._successors._request.done.wait(60.0)
+    assert counts[0] > 10 and len(counts) > 10 and max(counts[1:]) < 5
+
+
 def test_results_come_four_times_a_second_at_most(make, monkeypatch):
     search = make(random_game(9, 10, seed=6).position)
     search.run(SearchLimits(20))

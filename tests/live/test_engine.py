@@ -52,6 +52,21 @@ def test_works_wait_for_the_player(make_player):
     engine.close()
 
 
+def test_progress_goes_on_in_the_background(make_player):
+    says, states = [], []
+
+    def load(say):
+        says.append(say)
+        return make_player(uniform_rollouts=True)
+
+    engine = Engine(load, states.append)
+    engine.submit(lambda player: None).result()
+    says[0]("half of it")
+    says[0]("")
+    assert [tuple(state) for state in states] == [("ready", ""), ("ready", "half of it"), ("ready", "")]
+    engine.close()
+
+
 def test_a_player_that_cannot_be_loaded_fails_all_works():
     may_fail = threading.Event()
 

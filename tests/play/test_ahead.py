@@ -42,7 +42,7 @@ def test_play_compiles_nothing_that_was_not_compiled_ahead(name, encoder):
 
 
 def test_helpers_compile_what_the_first_move_waits_for_first():
-    assert tuple(ahead.KERNELS) == ahead.FIRST + ahead.LATER
+    assert tuple(ahead.KERNELS) == ahead.FIRST + ahead.PAGE + ahead.LATER and ahead.PAGE
     assert not any("rollout" in name for name in ahead.FIRST), "compiling them takes as long as all of the first move"
 
 
@@ -84,7 +84,7 @@ def test_a_kernel_that_another_process_has_is_left_to_it(tmp_path, monkeypatch):
         done.append(name)
         jit.stamp(name)
 
-    monkeypatch.setattr(ahead, "KERNELS", dict.fromkeys(("one", "two"), (True, "")))
+    monkeypatch.setattr(ahead, "KERNELS", dict.fromkeys(("one", "two"), ("first", "")))
     monkeypatch.setattr(ahead, "load", load)
     with ahead._lock_of("one", "keima-1"):
         assert ahead._is_claimed("one", "keima-1") and not ahead._is_claimed("two", "keima-1")
@@ -95,7 +95,7 @@ def test_a_kernel_that_another_process_has_is_left_to_it(tmp_path, monkeypatch):
 
 def test_a_kernel_that_fails_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(jit, "FOLDER", tmp_path)
-    monkeypatch.setattr(ahead, "KERNELS", {"engine.nothing.one": (True, "(int64,)")})
+    monkeypatch.setattr(ahead, "KERNELS", {"engine.nothing.one": ("first", "(int64,)")})
     ahead._structs.cache_clear()
     with pytest.raises(ModuleNotFoundError, match="nothing"):
         ahead.compile_kernels("keima-1", ("engine.nothing.one",))

@@ -16,6 +16,8 @@ from engine.config import FULL, PlayOptions, SearchOptions, SetupOptions
 from engine.features.encoder import ENCODERS, kernel_of
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
+from engine.insight.layers import layers
+from engine.insight.thinking import Thinking, rollout
 from engine.nets.compute.program import LINE
 from engine.play import ahead
 from engine.play.game_session import Purpose
@@ -67,8 +69,34 @@ def written(one, scratch):
     return re.sub(r"\b(\d)d\b", r"\1", str(one).replace("readonly array", "readonly"))
 
 
+def at_a_level(player):
+    """A move at a level."""
+    player.configure(replace(player.options, level="10k"), player.search_options)
+    player.genmove(BLACK)
+    player.configure(replace(player.options, level=FULL), player.search_options)
+    player.genmove(WHITE)
+
+
+def help_of_page(player, network, search):
+    """What the page of ``keima play`` asks for in the middle of a game."""
+    thinking = []
+
+    def on_report(report):
+        thinking[:] = thinking or [Thinking(player.search)]
+        found = thinking[0].now()
+        if found is not None and len(found.get("values", {}).get("points", [])) > 1:
+            player.interrupt()
+
+    player.analyze(BLACK, Watcher(on_report, 0.05, ownership=True))
+    thinking[0].close()
+    player.resume()
+    player.look(BLACK, 8)
+    rollout(player.game.position, search, 1)
+    layers(network, player.game.position)
+
+
 def play(name, encoder):
-    """Play, and give the kernels compiled by the first move and by the end."""
+    """Play, and give the kernels compiled by the first move, by levels and help on the page, and by the end."""
     scratch = ENCODERS[encoder].new_scratch(2)
     play = PlayOptions(visits=20, seconds=0.0, resign_below=-1.0)
     own = (read_settings(players()[name]) if name in players() else {}) | {"size": 9, "seed": 1}
@@ -77,13 +105,13 @@ def play(name, encoder):
     player.genmove(BLACK)
     first = compiled(scratch)
     player.genmove(WHITE)
+    if name == DEFAULT:
+        at_a_level(player)
+    help_of_page(player, find_network(name), search)
+    page = compiled(scratch)
     for _ in range(29):
         player.genmove(BLACK)
         player.genmove(WHITE)
-    if name == DEFAULT:
-        player.configure(replace(player.options, level="10k"), player.search_options)
-        player.genmove(BLACK)
-        player.configure(replace(player.options, level=FULL), player.search_options)
     for rules in ("chinese", "japanese", "tromp-taylor"):
         position(player, DEAD_STONES, BLACK)
         player.set_rules(rules_named(rules))
@@ -103,7 +131,7 @@ def play(name, encoder):
     fallback.set_position(player.game.position)
     fallback.run(SearchLimits(visits=20))
     player.close()
-    return first, compiled(scratch)
+    return first, page, compiled(scratch)
 
 
 def record():
@@ -117,10 +145,9 @@ def record():
         for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
             when, kernel, arguments = line.split(" ", 2)
             lines.setdefault(kernel, f"{when if name == GAMES[0][0] else 'later'} {kernel} {arguments}")
-    # Helpers compile in this order: "first" before "later".
-    ahead.RECORD.write_text(
-        "\n".join(sorted(lines.values(), key=lambda line: line.split()[0])) + "\n", encoding="utf-8"
-    )
+    # Helpers compile in this order.
+    ordered = sorted(lines.values(), key=lambda line: ahead.STAGES.index(line.split()[0]))
+    ahead.RECORD.write_text("\n".join(ordered) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
@@ -128,12 +155,12 @@ if __name__ == "__main__":
         record()
     elif sys.argv[1] == "record":
         # Only what play itself calls counts, not what the record of before has loaded.
-        ahead.FIRST = ahead.LATER = ()
-        first, found = play(*sys.argv[2:])
+        ahead.FIRST = ahead.PAGE = ahead.LATER = ()
+        first, page, found = play(*sys.argv[2:])
         for kernel, arguments in found.items():
-            print("first" if kernel in first else "later", kernel, arguments)
+            print("first" if kernel in first else "page" if kernel in page else "later", kernel, arguments)
     else:
         for kernel in ahead.KERNELS:
             ahead.load(kernel, sys.argv[2])
         before = compiled(ENCODERS[sys.argv[2]].new_scratch(2))
-        print(sorted(set(play(*sys.argv[1:])[1].items()) - set(before.items())))
+        print(sorted(set(play(*sys.argv[1:])[2].items()) - set(before.items())))

@@ -93,6 +93,17 @@ def test_ownership_is_the_mean_over_all_nodes(server, size):
             np.testing.assert_allclose(move.ownership_stdev, deviation, atol=2 * STEP)
 
 
+def test_reports_have_ownership_at_its_own_interval(server):
+    """It costs more than all the rest of a report."""
+    seen = []
+    for interval_s, wanted in ((3600.0, {True, False}), (0.0, {True})):
+        seen.clear()
+        watcher = Watcher(lambda report: seen.append(report.ownership_black), 0.0, 1e-9, 0, True, interval_s)
+        report = searched(server, visits=2000, watcher=watcher)[2]
+        assert seen[0] is not None and report.ownership_black is not None
+        assert {owners is not None for owners in seen} == wanted and len(seen) > 2
+
+
 def test_owners_are_added_up_once_with_the_lock_held_and_divided_without(server, monkeypatch):
     """Each move's map was worked out by itself while the search stood still."""
     search, _, _ = searched(server)

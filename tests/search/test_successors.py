@@ -10,10 +10,13 @@ from engine.go.position import META_TO_MOVE, is_legal_move, play_move, with_capa
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
+from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 from tests.go.positions import game_from, random_game
 from tests.search.tree_tools import dump
+
+OWNERS = Watcher(lambda report: None, ownership=True)
 
 
 @pytest.fixture
@@ -68,11 +71,12 @@ def test_values_are_the_networks_for_the_side_to_move_at_the_root(made, moves):
     assert illegal and np.isnan(found[illegal]).all()
 
 
-def test_each_position_is_evaluated_once_and_those_of_the_search_not_at_all(made):
+@pytest.mark.parametrize("watcher", [None, OWNERS])
+def test_each_position_is_evaluated_once_and_those_of_the_search_not_at_all(made, watcher):
     position = random_game(9, 12, seed=1).position
     search, points = made(position), legal_points(position)
     server = search.setup.network.server
-    search.run(SearchLimits(60))
+    search.run(SearchLimits(60), watcher=watcher)
     before = server.evaluations
     first = evaluated(search, points)
     seen = sum(1 for move in search.report().moves if move.visits)
@@ -97,15 +101,24 @@ def test_steps_are_small_and_in_the_given_order(made):
     successors.cancel()
 
 
-def test_the_search_grows_the_same_tree_beside_them(made):
-    position, trees = random_game(9, 12, seed=1).position, []
+@pytest.mark.parametrize("watcher", [None, OWNERS])
+def test_the_search_grows_the_same_tree_beside_them(made, watcher):
+    position, trees, owners, evaluations = random_game(9, 12, seed=1).position, [], [], []
     for is_asked in (False, True):
         search = made(position)
+        server = search.setup.network.server
+        search.run(SearchLimits(1), watcher=watcher)
         if is_asked:
             evaluated(search, legal_points(position))
-        search.run(SearchLimits(200))
+        before = server.evaluations
+        report = search.run(SearchLimits(200), watcher=watcher)
         trees.append(dump(search.tree, 9))
-    assert trees[0] == trees[1]
+        owners.append(report.ownership_black)
+        evaluations.append(server.evaluations - before)
+    assert trees[0] == trees[1] and evaluations[1] < evaluations[0]
+    assert (owners[0] is None) == (watcher is None)
+    if watcher is not None:
+        np.testing.assert_allclose(owners[0], owners[1], atol=1e-3)
 
 
 @pytest.mark.parametrize("rules", ["chinese", "japanese"])

@@ -115,10 +115,14 @@ class Browser:
             time.sleep(0.02)
 
     def text(self, name: str) -> str:
-        """The text of an element that is seen; empty where it is hidden."""
+        """The text of an element that is seen; empty where it is hidden or missing."""
         return self.run(
-            "const one = document.getElementById(arguments[0]); return one.offsetParent ? one.innerText : '';", name
+            "const one = document.getElementById(arguments[0]); return one?.offsetParent ? one.innerText : '';", name
         )
+
+    def clock(self, color: str) -> str:
+        """The text of a player's clock."""
+        return self.run("return document.querySelector(`#player-${arguments[0]} .clock`).innerText;", color)
 
     def stones(self) -> int:
         """Number of stones on the board."""
@@ -198,14 +202,14 @@ def index_of(text: str, size: int) -> int:
     return (size - int(text[1:])) * size + COLUMNS.index(text[0])
 
 
-def new_game(browser, **settings):
-    """Begin a game by the panel."""
+def new_game(browser, stones=0, **settings):
+    """Begin a game by the panel; ``stones``: those of a handicap."""
     if not browser.shows("start"):
         browser.click("new")
     for name, value in settings.items():
         browser.set(name, value)
     browser.click("start-play")
-    browser.wait(lambda: not browser.shows("start") and browser.stones() == 0, "a new game")
+    browser.wait(lambda: not browser.shows("start") and browser.stones() == stones, "a new game")
 
 
 def answered(browser, number):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.gtp.web.browsers import Browser, Server, answered, hinted, index_of, new_game
+from tests.gtp.web.browsers import Server, answered, hinted, index_of, new_game
 
 FAST = ("--visits", "1", "--size", "9")
 MOST_MOVES = 200
@@ -18,24 +18,6 @@ def server(tmp_path_factory):
     one = Server(tmp_path_factory.mktemp("games"), *FAST)
     yield one
     one.close()
-
-
-@pytest.fixture
-def browse(tmp_path):
-    """Browsers that are closed at the end, and that asked nobody but the server."""
-    found = []
-
-    def start(address, **options):
-        browser = Browser(tmp_path / f"user{len(found)}", **options)
-        found.append(browser)
-        browser.open(address)
-        return browser
-
-    yield start
-    addresses = [url for browser in found for url in browser.requests()]
-    for browser in found:
-        browser.close()
-    assert not [url for url in addresses if not re.match(r"http://127\.0\.0\.1:\d+/|data:|chrome", url)]
 
 
 def by_mouse(browser, index, size):
@@ -315,6 +297,88 @@ def test_two_tabs_show_one_game(server, browse):
         "body: JSON.stringify({point: 0, rev: 1})}).then((one) => done(one.status));"
     )
     assert answer == 409 and browser.state()["number"] == 2
+
+
+def test_eight_tabs_and_two_windows_show_one_game(server, browse):
+    """A browser has six connections to a server; a stream for each tab left none for moves."""
+    browser = browse(server.address)
+    new_game(browser, size="9", color="both")
+    browser.point(60, 9)
+    browser.wait(lambda: browser.stones() == 1)
+    tabs, address = [browser.driver.current_window_handle], server.address.partition("?")[0]
+    for kind in ["tab"] * 6 + ["window"]:
+        browser.driver.switch_to.new_window(kind)
+        browser.open(address)
+        tabs.append(browser.driver.current_window_handle)
+    stones = 1
+
+    def move_in(tab, index):
+        nonlocal stones
+        browser.driver.switch_to.window(tab)
+        browser.wait(lambda: browser.stones() == stones)
+        browser.type(index, 9)
+        stones += 1
+        for other in tabs:
+            browser.driver.switch_to.window(other)
+            browser.wait(lambda: browser.stones() == stones, f"move {stones} in each tab")
+
+    for index, tab in enumerate((tabs[7], tabs[0], tabs[3])):
+        move_in(tab, index)
+    browser.driver.switch_to.window(tabs[3])
+    browser.driver.refresh()
+    move_in(tabs[3], 20)
+    for leaving in (3, 6):
+        browser.driver.switch_to.window(tabs.pop(leaving))
+        browser.driver.close()
+        move_in(tabs[leaving - 1], 40 + leaving)
+    browser.driver.switch_to.window(tabs[2])
+    browser.click("candidates")
+    for tab in (tabs[2], tabs[5]):
+        browser.driver.switch_to.window(tab)
+        browser.wait(lambda: browser.run("return document.querySelectorAll('#board .candidate').length;"), "candidates")
+    browser.click("candidates")
+    assert browser.errors() == []
+
+
+def test_a_move_is_played_while_a_tab_connects_again(server, browse):
+    """The page had forgotten the revision that it shows until the stream told it, at every change of tabs."""
+    browser = browse(server.address)
+    browser.send(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="const own = EventSource; window.streams = [];"
+        "window.EventSource = class extends own { constructor(...given) { super(...given); streams.push(this); } };",
+    )
+    browser.driver.refresh()
+    browser.wait(lambda: browser.state()["id"])
+    new_game(browser, size="9", color="both")
+    browser.run("streams.at(-1).dispatchEvent(new Event('open'));")
+    browser.point(40, 9)
+    browser.wait(lambda: browser.stones() == 1 or browser.text("wrong"))
+    assert browser.text("wrong") == "" and browser.errors() == []
+
+
+def test_tabs_without_locks_have_streams_of_their_own(server, browse):
+    """A page that another machine serves without encryption."""
+    browser = browse(server.address)
+    tabs = [browser.driver.current_window_handle]
+    for number in range(2):
+        if number:
+            browser.driver.switch_to.new_window("tab")
+            tabs.append(browser.driver.current_window_handle)
+        browser.send(
+            "Page.addScriptToEvaluateOnNewDocument",
+            source="Object.defineProperty(Navigator.prototype, 'locks', {value: undefined});"
+            "window.channels = 0; window.BroadcastChannel = function () { window.channels++; };",
+        )
+        browser.open(server.address.partition("?")[0])
+    browser.driver.switch_to.window(tabs[0])
+    new_game(browser, size="9", color="both")
+    browser.point(40, 9)
+    for tab in tabs:
+        browser.driver.switch_to.window(tab)
+        browser.wait(lambda: browser.stones() == 1, "the move in each tab")
+        assert browser.run("return channels;") == 0
+    assert browser.errors() == []
 
 
 def test_a_killed_server_goes_on_where_it_was(tmp_path, browse):

@@ -90,6 +90,24 @@ def test_help_does_not_stop_the_game(thinker):
     assert next(event for event in stream if event["node"] == thinker.state["node"])
 
 
+def test_compilation_in_the_background_is_told(tmp_path):
+    """Help may wait for it."""
+    says = []
+
+    def load(say):
+        says.append(say)
+        return Player(replace(SEARCH, uniform_rollouts=True), FEW, None, size=9, any_size=True)
+
+    with serving(tmp_path, load=load) as (_, port):
+        tab = Tab(port).enter()
+        tab.wait(ready)
+        says[0]("compiling kernels 3 of 13, once")
+        state = tab.wait(lambda state: "3 of 13" in state["engine"]["text"])
+        assert state["engine"] == {"state": "ready", "text": "compiling kernels 3 of 13, once"}
+        says[0]("")
+        tab.wait(lambda state: "3 of 13" not in state["engine"]["text"])
+
+
 def test_a_rollout(thinker):
     thinker.play("E5")
     found = thinker.post("rollout")
@@ -213,7 +231,12 @@ def test_compilation_is_told(tmp_path):
     with serving(tmp_path, load=load) as (_, port):
         tab = Tab(port).enter()
         tab.wait(lambda state: state["engine"] == {"state": "ready", "text": ""})
+        tab.post("hint", on=True)
         may_compile.set()
+        tab.wait(lambda state: state["engine"]["text"] == "compiling kernels, once for this machine")
+        tab.post("hint", on=False)
+        assert tab.state["engine"] == {"state": "ready", "text": ""}, "nothing waits for it"
+        tab.post("hint", on=True)
         tab.wait(lambda state: state["engine"]["text"] == "compiling kernels, once for this machine")
         may_end.set()
         tab.wait(lambda state: state["engine"] == {"state": "ready", "text": ""})
