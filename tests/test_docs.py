@@ -14,7 +14,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 LIVING = [page for page in PAGES if "lab" not in page.relative_to(ROOT).parts]
 """Lab notes tell what was at their time."""
 TABLED = [*PAGES, ROOT / "CHANGELOG.md", *sorted((ROOT / "weights").glob("*.md"))]
-FOLDERS = ("engine", "gtp", "bench", "weights", "tests", "docs", ".ci", ".github")
+FOLDERS = ("keima", "engine", "gtp", "bench", "weights", "tests", "docs", ".ci", ".github")
 PATH = re.compile(rf"({'|'.join(map(re.escape, FOLDERS))})(/[\w.-]+)*/?")
 
 
