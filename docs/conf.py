@@ -9,6 +9,7 @@ import pydoc
 import re
 import shutil
 import sys
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -37,6 +38,7 @@ NDArray.__module__ = "numpy.typing"
 numpy.typing.NDArray = NDArray
 
 import keima  # noqa: E402
+from engine.config.declaration import help_text  # noqa: E402
 
 project, release = "Keima", keima.__version__
 root_doc = "README"
@@ -50,6 +52,8 @@ nb_execution_mode = "off"  # tests run the notebooks, which keep their outputs
 
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
+autoclass_content = "both"  # the docstring of __init__ below that of its class
+autodoc_type_aliases = {name: f"keima.{name}" for name in keima.__all__ if name.endswith("Like")}  # where overloads are
 python_maximum_signature_line_length = 100
 
 html_theme = "furo"
@@ -66,11 +70,7 @@ DOCSTRINGS = Config(
 )
 BELOW = {"CONTRIBUTING": "CHANGELOG", "docs/networks": "weights/*"}
 """Pages below a page, beside those in the folder of a README"""
-ALIASES = {
-    stringify_annotation(value, "smart"): name
-    for name, value in vars(keima).items()
-    if name in keima.__all__ and name.endswith("Like")
-}
+ALIASES = {stringify_annotation(getattr(keima, name), "smart"): name for name in autodoc_type_aliases}
 
 
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
@@ -94,12 +94,14 @@ def contents(pages: list[str], *options: str) -> str:
 
 
 def read_docstring(app: Sphinx, what: str, name: str, of: object, options: object, lines: list[str]) -> None:
-    """Read the sections of a docstring (``Args:``, ``Returns:``), and find that of a name without a type of its own.
+    """Read the sections of a docstring (``Args:``, ``Returns:``); find that of data, and the help of options.
 
     Not by Napoleon's own hook, which takes what stands before the first colon of a field's docstring for its type.
     """
     if what == "data":
         lines[:] = docstring_of(name.removeprefix("keima."))
+    elif what == "class" and is_dataclass(of):
+        lines += ["", *(f"* ``{item.name}``: {help_text(item)}" for item in fields(of) if "help" in item.metadata)]
     lines[:] = GoogleDocstring(lines, DOCSTRINGS, app, "object", name, of, options).lines()
 
 
