@@ -127,7 +127,14 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, text: nodes.
     found = env.domains.python_domain.objects.get(target)
     if found is not None:
         return make_refnode(app.builder, node["refdoc"], found.docname, found.node_id, text)
-    return text if node.get("refdomain") == "py" and pydoc.locate(target) is not None else None
+    return text if node.get("refdomain") == "py" and exists(target) else None
+
+
+def exists(target: str) -> bool:
+    """Whether a name is one of Python, or one that a module of the package imports for type checkers alone."""
+    for_types = re.compile(rf"^ +from [\w.]+ import .*\b{re.escape(target)}\b", re.M)
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "keima").glob("*.py"))
+    return pydoc.locate(target) is not None or any(for_types.search(source) for source in sources)
 
 
 def copy_index(app: Sphinx, error: Exception | None) -> None:
