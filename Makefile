@@ -56,6 +56,7 @@ signature: $(DEV) ## print a hash of what the search does; it changes only in co
 
 docs: $(DOCS) ## build the site, build/site/index.html: all pages, and the reference of the package keima
 	@$(BIN)/python -m sphinx -q -E -a -W --keep-going -c docs -d build/doctrees . build/site $(ARGS)
+	@echo "the site is build/site/index.html" >&2
 
 wheel: $(BIN)/python ## build dist/keima-*.whl, and the source distribution that it is built from
 	@$(INSTALL) build >&2
