@@ -68,7 +68,7 @@ DOCSTRINGS = Config(
     napoleon_use_rtype=False,
     napoleon_custom_sections=["Threads", "Source"],
 )
-BELOW = {"CONTRIBUTING": "CHANGELOG", "docs/networks": "weights/*"}
+BELOW = {"CONTRIBUTING": "CHANGELOG", "docs/networks": "weights/*", "docs/python": "docs/examples/*"}
 """Pages below a page, beside those in the folder of a README"""
 ALIASES = {stringify_annotation(getattr(keima, name), "smart"): name for name in autodoc_type_aliases}
 
