@@ -1,7 +1,7 @@
 # The commands of this project; `make help` lists them. Needs make and Python 3.11 or newer, nothing else.
 #
 # Recipes keep standard output for what was asked for: `make gtp` speaks GTP there, so all that installing prints goes
-# to standard error. (`make -C FOLDER gtp` says on standard output that it enters the folder; give it -s as well.) Two
+# to standard error. (`make -C FOLDER gtp` says on standard output that it enters the folder; give it -s as well.) Three
 # stamps in .venv say what is installed there; they are older than pyproject.toml or constraints.txt exactly when pip
 # has to look again.
 
@@ -14,12 +14,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PLAY := $(VENV)/installed-play
 DEV := $(VENV)/installed-dev
+DOCS := $(VENV)/installed-docs
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
 SOURCES := keima engine gtp bench weights tests docs
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help play gtp test test-slow lint bench map signature wheel clean
+.PHONY: help play gtp test test-slow lint bench map signature docs wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +54,10 @@ map: $(DEV) ## write what docs/gtp.md and docs/rules.md list of the sources anew
 signature: $(DEV) ## print a hash of what the search does; it changes only in commits that mean it to
 	@$(BIN)/python -m bench.strength.signature
 
+docs: $(DOCS) ## build the site, build/site/index.html: all pages, and the reference of the package keima
+	@$(BIN)/python -m sphinx -q -E -a -W --keep-going -c docs -d build/doctrees . build/site $(ARGS)
+	@echo "the site is build/site/index.html" >&2
+
 wheel: $(BIN)/python ## build dist/keima-*.whl, and the source distribution that it is built from
 	@$(INSTALL) build >&2
 	@$(BIN)/python -m build
@@ -76,4 +81,9 @@ $(PLAY): pyproject.toml constraints.txt | $(BIN)/python
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing Keima and its test tools into $(VENV); the first time this takes minutes" >&2
 	@$(INSTALL) --editable ".[dev]" >&2
+	@touch $(PLAY) $(DOCS) $@
+
+$(DOCS): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing Keima and what builds its site into $(VENV); the first time this takes minutes" >&2
+	@$(INSTALL) --editable ".[docs]" >&2
 	@touch $(PLAY) $@

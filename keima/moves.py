@@ -53,6 +53,7 @@ class Color(IntEnum):
 
 
 BLACK, WHITE = Color.BLACK, Color.WHITE
+"""The colours"""
 ColorLike: TypeAlias = Color | int | str
 """A colour, or what :meth:`Color.of` converts to one"""
 

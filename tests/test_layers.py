@@ -109,6 +109,14 @@ def test_the_command_starts_light():
     assert answer.stdout.strip() == "[]"
 
 
+def test_the_library_starts_light():
+    heavy = ("torch", "starlette", "uvicorn", "matplotlib", "jinja2", "ray", "pandas", "onnx", "onnxruntime", "click",
+             "rich", "asyncio", "bench.match", "engine.train")  # fmt: skip
+    code = f"import keima, sys; print([name for name in {heavy} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
 def test_the_page_is_served_before_anything_heavy_is_imported():
     """The first paint waits for none of them; the page of keima play is answered while they load."""
     heavy = ("torch", "numba", "numpy", "sgfmill", "engine.go.board", "engine.play", "bench")

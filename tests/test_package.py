@@ -11,6 +11,8 @@ import venv
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import engine
 
@@ -31,6 +33,18 @@ def test_every_file_of_the_packages_is_packed():
         assert not [path for path in others if not any(path.match(pattern) for pattern in patterns)]
         folders = {path.parent for path in (ROOT / package).rglob("*.py")}
         assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+def test_the_constraints_have_a_version_of_every_package_asked_for():
+    """Within the range that pyproject.toml gives."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [Requirement(text) for text in sum(project["optional-dependencies"].values(), project["dependencies"])]
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]
+    pins = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    assert lines == sorted(lines, key=str.lower)
+    for one in asked:
+        name = canonicalize_name(one.name)
+        assert name == project["name"] or one.specifier.contains(pins[name], prereleases=True), one
 
 
 @pytest.mark.slow
@@ -57,8 +71,9 @@ def test_the_wheel_plays_in_an_empty_environment(tmp_path):
 
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     run |= {"cwd": tmp_path, "env": kept | {"KEIMA_CACHE": str(tmp_path / "cache")}}
-    where = subprocess.run([python, "-c", "import engine, gtp; print(engine.__file__, gtp.__file__)"], **run).stdout
+    where = subprocess.run([python, "-c", "import engine, keima; print(engine.__file__, keima.__file__)"], **run).stdout
     assert where.count(site) == 2
+    assert engine.__version__ in subprocess.run([python, "-m", "keima", "--version"], **run).stdout
     assert engine.__version__ in subprocess.run([program, "--version"], **run).stdout
     options = ["gtp", "--size", "9", "--visits", "8"]
     said = subprocess.run([program, *options], input="name\ngenmove b\ngogui-title\nquit\n", **run).stdout

@@ -27,7 +27,7 @@ from tests.train.pattern_games import SIZE, random_game
 PROGRAMS = ("keima", "python", "make", "torchrun", "ray", "export", "uv", "pipx", "gogui-twogtp", "leelaz")
 """First words of a command; other lines in fenced blocks are settings, transcripts, files and Windows' commands."""
 LEFT_OUT = {
-    r"make (gtp|play|test|lint|test-slow)\b": "installs packages from the internet",
+    r"make (gtp|play|test|lint|test-slow|docs)\b": "installs packages from the internet",
     r"uv |pipx |python -m venv": "installs packages from the internet",
     r"keima weights get \w": "downloads from the internet",
     r"export RAY|ray ": "needs a cluster of two machines; the commands that use it run with --ray local",

@@ -67,7 +67,7 @@ def test_an_option_of_earlier_versions_is_answered_by_what_is_instead():
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "engine.system.on_ray", None)
-    (wanted,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["ray"]
+    (wanted,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["cluster"]
     said = f"^--ray needs Ray: pip install '{wanted}' beside Keima"
     with ExitStack() as stack, pytest.raises(ValueError, match=said):
         ExecutorOptions("local", 0).open(stack, chunk=1)
