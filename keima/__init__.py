@@ -13,13 +13,14 @@ Nothing here loads torch, and networks are loaded when an engine or a network is
 
 from engine import __version__
 from engine.config import SearchOptions
+from engine.pictures.drawing import Picture
 from keima.analysis import Analysis
 from keima.board import Board
 from keima.engine import Engine, Estimate, Limit, Played
 from keima.info import Candidate, Info
-from keima.moves import BLACK, WHITE, Color, ColorLike, Move, MoveLike
+from keima.moves import BLACK, WHITE, Color, ColorLike, MarksLike, Move, MoveLike
 from keima.perspective import Lead, Ownership, WinRate
-from keima.picture import Picture
+from keima.record import Node, Record
 from keima.tree import Tree, TreeNode
 
 __all__ = [
@@ -35,11 +36,14 @@ __all__ = [
     "Info",
     "Lead",
     "Limit",
+    "MarksLike",
     "Move",
     "MoveLike",
+    "Node",
     "Ownership",
     "Picture",
     "Played",
+    "Record",
     "SearchOptions",
     "Tree",
     "TreeNode",

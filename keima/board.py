@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE
 from engine.go.diagram import parse, render
@@ -23,9 +23,9 @@ from engine.go.seki import score_with_dame_filled
 from engine.go.sgf import read_sgf, write_sgf
 from engine.live.words import why_illegal
 from engine.pictures.boards import diagram
-from engine.pictures.drawing import stand_alone
-from keima.moves import BLACK, WHITE, Color, ColorLike, Move, MoveLike, move_at, moves_of, point_of
-from keima.perspective import Lead
+from engine.pictures.drawing import Picture, stand_alone
+from keima.moves import BLACK, WHITE, Color, ColorLike, MarksLike, Move, MoveLike, move_at, move_of, moves_of, point_of
+from keima.perspective import Lead, Ownership
 
 LONGEST_REPR = 40
 """Number of moves up to which ``repr`` lists them"""
@@ -142,6 +142,8 @@ class Board:
         """A board whose moves can be played and undone without changing this one."""
         return self._of_game(self._game.copy())
 
+    __copy__ = copy
+
     @property
     def size(self) -> int:
         """Number of lines, 2 to 25."""
@@ -213,11 +215,10 @@ class Board:
             ValueError: not a point of the board, or illegal, with the reason: occupied, ko, superko or suicide.
         """
         game = self._game
-        of, point = game.to_move if color is None else int(Color.of(color)), point_of(move, game.size)
-        if reason := why_illegal(game, of, point):
-            raise ValueError(f"illegal move: {reason}")
-        game.play(of, point)
-        return move_at(point, game.size)
+        of, played = game.to_move if color is None else int(Color.of(color)), move_of(move, game.size)
+        if not game.play_if_legal(of, played.point):
+            raise ValueError(f"illegal move: {why_illegal(game, of, played.point)}")
+        return played
 
     def pass_(self) -> Move:
         """Pass, as ``play("pass")`` does."""
@@ -282,7 +283,7 @@ class Board:
 
     def color_at(self, move: MoveLike) -> Color | None:
         """The colour of the stone at a point; None = the point is empty."""
-        color = int(self._game.position.board.color[self._point(move)])
+        color = int(self._game.position.board.color[self._point(move).point])
         return None if color == EMPTY else Color(color)
 
     def chain(self, move: MoveLike) -> list[Move]:
@@ -302,18 +303,18 @@ class Board:
         """
         return int(self._game.position.board.libs[self._head(move)])
 
-    def _point(self, move: MoveLike) -> int:
-        point = point_of(move, self.size)
-        if point == PASS:
+    def _point(self, move: MoveLike) -> Move:
+        found = move_of(move, self.size)
+        if found.is_pass:
             raise ValueError("a pass is not a point of the board")
-        return point
+        return found
 
     def _head(self, move: MoveLike) -> int:
         """The engine's name of the chain at a point."""
         point = self._point(move)
-        head = int(self._game.position.board.head[point])
+        head = int(self._game.position.board.head[point.point])
         if not head:
-            raise ValueError(f"no stone at {move_at(point, self.size)}")
+            raise ValueError(f"no stone at {point}")
         return head
 
     def captures(self, color: ColorLike) -> int:
@@ -328,7 +329,7 @@ class Board:
         Raises:
             ValueError: no stone at one of the points.
         """
-        position, points = self._game.position, [self._point(move) for move in dead]
+        position, points = self._game.position, [self._point(move).point for move in dead]
         cleared = remove_dead(position, points) if points else position
         return Lead(float(score_with_dame_filled(cleared)), self.to_move)
 
@@ -368,11 +369,55 @@ class Board:
                 ]
         return None
 
+    def svg(
+        self, *, marks: MarksLike | None = None, arrows: Iterable[tuple[MoveLike, MoveLike]] = (),
+        heat: ArrayLike | None = None, ownership: Ownership | ArrayLike | None = None, line: Iterable[MoveLike] = (),
+        numbers: bool = False, last: bool = True, width: float = 400,
+    ) -> Picture:  # fmt: skip
+        """Draw the board. Notebooks show the picture, and ``save`` writes it to a file.
+
+        Args:
+            marks: point -> ``"circle"``, ``"triangle"``, ``"square"`` or ``"cross"``, or any other text.
+            arrows: pairs of points.
+            heat: float[N, N], float[N*N] or float[N*N + 1] (a policy: the pass is left out): values from 0 on, shown
+                relative to the largest.
+            ownership: Black's view, 1 = Black's and -1 = White's, as an array of the same shapes as ``heat``.
+            line: moves to show with numbers from 1, the side to move first, such as ``info.pv``; passes are not shown.
+            numbers: whether stones have the numbers of the moves that placed them.
+            last: whether a circle shows the last move.
+            width: width and height in pixels.
+        Raises:
+            ValueError: not a point of the board, or an array of another size; one line.
+        """
+        size = self.size
+        moves = [(number, move) for number, (_, move) in enumerate(self.moves, 1) if not move.is_pass]
+        drawn = diagram(
+            self.stones.ravel().tolist(),
+            f"{size}x{size} board, {self.n_moves} moves, {self.to_move} to move",
+            [-1 if (index := move_of(move, size).policy_index) == size * size else index for move in line],
+            self.to_move,
+            last=moves[-1][1].policy_index if last and moves and moves[-1][0] == self.n_moves else -1,
+            numbers={move.policy_index: str(number) for number, move in moves} if numbers else {},
+            marks={self._point(move).policy_index: str(text) for move, text in (marks or {}).items()},
+            arrows=[(self._point(start).policy_index, self._point(end).policy_index) for start, end in arrows],
+            heat=self._map(heat, "heat"),
+            ownership=self._map(ownership.black if isinstance(ownership, Ownership) else ownership, "ownership"),
+        )
+        return stand_alone(drawn, width)
+
     def _repr_svg_(self) -> str:
-        colors = self.stones.ravel().tolist()
-        last = self.last_move
-        played = last.policy_index if last and not last.is_pass else -1
-        return stand_alone(diagram(colors, f"{self.size}x{self.size} board, {self.to_move} to move", played=played))
+        return self.svg()
+
+    def _map(self, values: ArrayLike | None, name: str) -> list[float]:
+        """One value for each point, in policy order; empty for None."""
+        if values is None:
+            return []
+        found, size = np.asarray(values, np.float64), self.size
+        if found.shape not in ((size, size), (size * size,), (size * size + 1,)):
+            expected = f"[{size}, {size}], [{size**2}] or [{size**2 + 1}]"
+            raise ValueError(f"{name} has the shape {list(found.shape)}, expected {expected}")
+        shown: list[float] = np.nan_to_num(found.ravel()[: size * size]).tolist()
+        return shown
 
 
 def sgf_bytes(source: "str | bytes | PathLike[str]") -> bytes:

@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 
 from engine.go.game import Game
 from engine.pictures.candidates import Mark, candidates_on
-from engine.pictures.drawing import stand_alone
+from engine.pictures.drawing import Picture, stand_alone
 from engine.search.report import MoveReport, Report
 from keima.board import Board
 from keima.moves import BLACK, Color, Move, move_at
 from keima.perspective import Lead, Ownership, WinRate
-from keima.picture import Picture
 
 
 @dataclass(frozen=True)

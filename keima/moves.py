@@ -5,6 +5,7 @@ from 0 at the top left, as in the arrays of this package; a policy index is ``ro
 is a pass.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import lru_cache
 from operator import index
@@ -106,15 +107,34 @@ MoveLike: TypeAlias = Move | str | tuple[SupportsIndex, SupportsIndex] | Support
 """A move, or what is accepted in its place: a vertex, a pair (row, column), a policy index"""
 
 
+MarksLike: TypeAlias = (
+    Mapping[Move, str] | Mapping[str, str] | Mapping[tuple[int, int], str] | Mapping[int, str] | Mapping[MoveLike, str]
+)
+"""Points and their marks: shapes or other texts"""
+
+
 @lru_cache(maxsize=32)
 def moves_of(size: int) -> tuple[Move, ...]:
     """All moves of a board size by policy index, the pass last."""
     return tuple(Move(number, size) for number in range(size * size + 1))
 
 
+@lru_cache(maxsize=32)
+def _moves_by_vertex(size: int) -> dict[str, Move]:
+    return {str(move): move for move in moves_of(size)}
+
+
+def move_of(move: MoveLike, size: int) -> Move:
+    """The move of a board size; errors as those of :class:`Move`."""
+    if isinstance(move, Move) and move.size == size:
+        return move
+    known = _moves_by_vertex(size).get(move) if isinstance(move, str) else None
+    return known or move_at(_point(move, size), size)
+
+
 def point_of(move: MoveLike, size: int) -> int:
     """The engine's number of a move's point; errors as those of :class:`Move`."""
-    return move.point if isinstance(move, Move) and move.size == size else _point(move, size)
+    return move_of(move, size).point
 
 
 def _point(move: MoveLike, size: int) -> int:

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.pictures.drawing import stand_alone
+from engine.pictures.drawing import Picture, stand_alone
 from engine.pictures.trees import Drawn, drawn_tree
 from engine.search.snapshot import Snapshot
 from keima.board import Board
 from keima.moves import Color, Move, moves_of
 from keima.perspective import Lead, WinRate
-from keima.picture import Picture
 
 
 class Tree:

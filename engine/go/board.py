@@ -5,6 +5,8 @@ chain has its exact number of liberties and the sum of their points: the sum of 
 it is found without a walk over the stones. Superko, scoring and the side to move belong to :mod:`engine.go.position`.
 """
 
+from functools import cache
+from itertools import accumulate
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -51,15 +53,23 @@ class Board(NamedTuple):
 
 def new_board(size: int) -> Board:
     """An empty board of the given size, 2 to 25."""
-    parts = allocate(Board, words=0, L=int(cell_count(size)), size=size)
+    blank, places = _blank(size)
+    buffer = blank.copy()
+    return Board(buffer, *(np.ndarray(length, dtype, buffer, start) for length, dtype, start in places))
+
+
+@cache
+def _blank(size: int) -> tuple[np.ndarray, list[tuple[int, np.dtype, int]]]:
+    """The buffer of an empty board, and length, dtype and first byte of each of its views."""
+    parts = allocate(Board, words=0, L=int(cell_count(size)), size=size)[1:]
     # Widest first, so that every field is aligned.
-    ends = np.cumsum([part.nbytes for part in parts])
+    ends = list(accumulate(part.nbytes for part in parts))
     buffer = np.zeros((ends[-1] + 7) // 8, np.uint64)
-    views = np.split(buffer.view(np.uint8), ends)[1 : len(parts)]
-    board = Board(buffer, *(view.view(part.dtype) for view, part in zip(views, parts[1:], strict=True)))
+    places = [(len(part), part.dtype, end - part.nbytes) for part, end in zip(parts, ends, strict=True)]
+    board = Board(buffer, *(np.ndarray(length, dtype, buffer, start) for length, dtype, start in places))
     board.meta[META_SIZE] = size
     clear(board)
-    return board
+    return buffer, places
 
 
 def clear(board: Board) -> None:

@@ -33,6 +33,7 @@ from engine.go.position import (
     begin,
     is_legal_move,
     new_position,
+    play_if_legal,
     play_move,
     with_capacity,
 )
@@ -57,6 +58,8 @@ class Game:
     """A game: first position, moves, current position, rules and komi."""
 
     position: Position
+    _first: Position
+    """the first position; never changed, since copies of the game share it"""
     earlier: Sequence[Stage]
     """parts of the game before the first position, oldest first; only written to records, never replayed"""
 
@@ -137,12 +140,14 @@ class Game:
             ValueError: the komi is not a multiple of 0.5, or too large (:func:`engine.go.rules.twice_komi`).
         """
         self._half_points = twice_komi(komi)
+        self._first = with_capacity(self._first, 1)
         self._first.rules[RULE_KOMI_X2] = self._half_points
         self.position.rules[RULE_KOMI_X2] = self._half_points
 
     def set_rules(self, rules: Rules) -> None:
         """Change the rules, and replay the game under them."""
         self._rules = rules
+        self._first = with_capacity(self._first, 1)
         apply_rules(self._first, rules, self.komi)
         self._replay(self.n_moves)
 
@@ -163,16 +168,24 @@ class Game:
             raise ValueError("illegal move")
         if point != PASS and stones_lost_by_suicide(self.position.board, point, color) == 1:
             raise ValueError("illegal move")
-        if self.n_moves == len(self.position.moves):
-            self.position = with_capacity(self.position, 2 * self.n_moves)
+        self._make_room()
         play_move(self.position, point, color)
+
+    def play_if_legal(self, color: int, point: int) -> bool:
+        """Play a move if it is legal under the game's rules, superko included; returns whether it is.
+
+        Args:
+            color: BLACK or WHITE.
+            point: on the board, or PASS.
+        """
+        self._make_room()
+        return bool(play_if_legal(self.position, point, color))
 
     def copy(self) -> Self:
         """A game whose moves can be played and undone without changing this one."""
         twin = object.__new__(type(self))
         vars(twin).update(vars(self))
         twin.position = with_capacity(self.position, len(self.position.moves))
-        twin._first = with_capacity(self._first, 1)
         return twin
 
     def __reduce__(self) -> tuple[Callable[..., "Game"], tuple[object, ...]]:
@@ -278,6 +291,11 @@ class Game:
         played = self.position
         self.position = with_capacity(self._first, len(played.moves))
         _play_moves(self.position, played.moves, played.colors, count)
+
+    def _make_room(self) -> None:
+        """Make room for one more move."""
+        if self.n_moves == len(self.position.moves):
+            self.position = with_capacity(self.position, 2 * self.n_moves)
 
     def _is_empty(self, point: int) -> bool:
         return _on_board(self.position, point) and self.position.board.color[point] == EMPTY

@@ -257,6 +257,15 @@ def is_legal_move(position, point, color):
 
 
 @kernel
+def play_if_legal(position, point, color):
+    """Play a move if it is legal, as :func:`play_move` does; returns whether it is."""
+    if not is_legal_move(position, point, color):
+        return False
+    play_move(position, point, color)
+    return True
+
+
+@kernel
 def legal_moves(position, color, out):
     """Mark the legal moves in policy order.
 

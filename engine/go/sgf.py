@@ -374,25 +374,6 @@ class _Reader:
             raise ValueError(f"SGF: board {columns}x{rows}, expected a square one of {MIN_SIZE} to {MAX_SIZE}")
         return columns
 
-    def _points(self, values: list[bytes]) -> list[int]:
-        """Points of a setup list, rectangles (``aa:cc``) expanded."""
-        points = []
-        for value in values:
-            first, _, last = value.partition(b":")
-            low, high = point_in(first, self.game.size), point_in(last or first, self.game.size)
-            if PASS in (low, high):
-                continue
-            stride = self.game.size + 1
-            # Some programs swap the corners.
-            (top, bottom), (left, right) = (
-                sorted((low // stride, high // stride)),
-                sorted((low % stride, high % stride)),
-            )
-            points += [row * stride + column for row in range(top, bottom + 1) for column in range(left, right + 1)]
-            if len(points) > MAX_STONES:
-                raise ValueError(f"SGF: a setup list of more than {MAX_STONES} points")
-        return points
-
     def _setup(self, node: dict[str, list[bytes]]) -> None:
         """Apply a node's setup; if it changes stones after moves, the game starts anew from the changed position."""
         if not node.keys() & {*STONES, "PL"}:
@@ -412,7 +393,7 @@ class _Reader:
             colors = {int(point): int(board.color[point]) for point in on_board_points(game.size)}
         before = dict(colors)
         for name, color in STONES.items():
-            colors |= dict.fromkeys(self._points(node.get(name, [])), color)
+            colors |= dict.fromkeys(points_in(node.get(name, []), game.size), color)
         if game.moves:
             if colors == before:
                 return
@@ -459,6 +440,27 @@ def point_in(raw: bytes, size: int) -> int:
     return int(point_at(row, column, size))
 
 
+def points_in(values: list[bytes], size: int) -> list[int]:
+    """Points of a list of raw values, rectangles (``aa:cc``) expanded; passes are left out.
+
+    Raises:
+        ValueError: as :func:`point_in`, or more than ``MAX_STONES`` points.
+    """
+    points: list[int] = []
+    stride = size + 1
+    for value in values:
+        first, _, last = value.partition(b":")
+        low, high = point_in(first, size), point_in(last or first, size)
+        if PASS in (low, high):
+            continue
+        # Some programs swap the corners.
+        (top, bottom), (left, right) = sorted((low // stride, high // stride)), sorted((low % stride, high % stride))
+        points += [row * stride + column for row in range(top, bottom + 1) for column in range(left, right + 1)]
+        if len(points) > MAX_STONES:
+            raise ValueError(f"SGF: a list of more than {MAX_STONES} points")
+    return points
+
+
 def _shown(text: str) -> str:
     """The first 20 characters of a value for a message, unprintable ones as ``?``."""
     return "".join(sign if sign.isprintable() else "?" for sign in text[:20])
@@ -500,6 +502,16 @@ RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
 """Rule set -> its name in the SGF standard, if not the rule set's name capitalised, such as ``Japanese``"""
 
 
+def komi_text(komi: float) -> str:
+    """Value of KM; a large komi gets a decimal point, or it would be read as hundredths."""
+    return f"{komi:g}" if abs(komi) < 100 else f"{komi:.1f}"
+
+
+def rules_text(rules: Rules) -> str:
+    """Value of RU."""
+    return short_form(rules) if rules.name == CUSTOM else RU_NAMES.get(rules.name, rules.name.title())
+
+
 def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") -> str:
     """A game as SGF FF[4] in UTF-8 on one line, as scripts expect from ``printsgf``.
 
@@ -510,10 +522,8 @@ def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") ->
     record = sgf.Sgf_game(game.size, encoding="UTF-8")
     root = record.get_root()
     root.set("AP", ("Keima", __version__))
-    # A large komi gets a decimal point, or it would be read as hundredths.
-    root.set_raw("KM", f"{game.komi:g}".encode() if abs(game.komi) < 100 else f"{game.komi:.1f}".encode())
-    name = game.rules.name
-    root.set("RU", short_form(game.rules) if name == CUSTOM else RU_NAMES.get(name, name.title()))
+    root.set_raw("KM", komi_text(game.komi).encode())
+    root.set("RU", rules_text(game.rules))
     for name, text in (("PB", black), ("PW", white), ("RE", result)):
         if text:
             root.set(name, text)

@@ -4,7 +4,6 @@ from engine.go.board import META_KO_COLOR, META_KO_POINT, stones_lost_by_suicide
 from engine.go.game import Game
 from engine.go.geometry import EMPTY, PASS, to_vertex
 from engine.go.points import color_word, is_on_board
-from engine.go.position import repeats
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -21,10 +20,11 @@ def why_illegal(game: Game, color: int, point: int) -> str:
         return f"{vertex} is occupied"
     if board.meta[META_KO_POINT] == point and board.meta[META_KO_COLOR] == color:
         return f"ko: {vertex} cannot be retaken now"
-    if repeats(game.position, point, color):
-        return f"{vertex} repeats an earlier position (superko)"
+    # A suicide of one stone repeats a position too, but no rules allow it.
     lost = int(stones_lost_by_suicide(board, point, color))
-    return f"suicide: {counted(lost, 'stone')} without a liberty at {vertex}"
+    if lost == 1 or (lost and not game.rules.suicide):
+        return f"suicide: {counted(lost, 'stone')} without a liberty at {vertex}"
+    return f"{vertex} repeats an earlier position (superko)"
 
 
 def counted(number: int, noun: str) -> str:

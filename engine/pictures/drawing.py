@@ -7,6 +7,7 @@ PNG needs matplotlib, which the extra ``train`` installs.
 
 import io
 import re
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.path import Path as Outline
 
-LIGHT = (Path(__file__).parent / "page.css").read_text(encoding="utf-8").partition("}")[0] + "}"
-"""The rule of ``page.css`` that sets the colours of the light theme"""
-DECLARATIONS = (item.partition(":") for item in LIGHT.partition("{")[2].rstrip("}").split(";"))
-COLORS = {name.strip()[2:]: value for name, _, value in DECLARATIONS if name.strip().startswith("--")}
+STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+LIGHT = STYLE.partition("{")[2].partition("}")[0]
+"""The declarations of ``page.css`` for the light theme"""
+DARK = STYLE.partition("[data-theme=dark]{")[2].partition("}")[0]
+"""The declarations of the dark theme, which change some of those of the light one"""
+COLORS = {name.strip()[2:]: value for name, _, value in (item.partition(":") for item in LIGHT.split(";"))}
+PICTURE = "svg[data-keima]"
+"""CSS selector of pictures"""
 PIXELS = 2
 """Pixels of a PNG for each unit of the drawing"""
 
@@ -39,13 +44,45 @@ def svg(width: float, height: float, drawn: str, title: str = "", attributes: st
     )
 
 
-def stand_alone(drawing: str) -> str:
-    """A drawing as the text of an SVG file, with an opaque background, since that of a viewer may be dark."""
+class Picture(str):
+    """A drawing as the text of an SVG file, which draws itself in notebooks. Its colours follow the viewer's theme."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"<Picture: {len(self)} characters of SVG>"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a file: PNG in light colours if its name ends in ``.png``, else SVG.
+
+        Raises:
+            ValueError: matplotlib, which PNG needs, is missing; one line.
+            OSError: the file cannot be written.
+        """
+        file = Path(path)
+        if file.suffix.lower() == ".png":
+            check_png()
+            file.write_bytes(png(self))
+        else:
+            file.write_text(self, encoding="utf-8")
+
+
+def stand_alone(drawing: str, width: float | None = None) -> Picture:
+    """A drawing as a picture of its own, with an opaque background, since that of a viewer may have any colour.
+
+    The rules of its style apply to the picture alone, since notebooks put it into their page.
+
+    Args:
+        width: in pixels of a viewer; None = one for each unit of the drawing.
+    """
     head, rest = drawing.split(">", 1)
-    width, _ = size_of(drawing)
+    shown = size_of(drawing)[0] if width is None else width
     paper = '<rect width="100%" height="100%" fill="var(--paper)"/>'
-    style = f"<style>{LIGHT}svg{{font-family:sans-serif}}</style>"
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head} width="{width:g}">{style}{paper}{rest}\n'
+    style = f"{PICTURE}{{{LIGHT};font-family:sans-serif}}@media(prefers-color-scheme:dark){{{PICTURE}{{{DARK}}}}}"
+    return Picture(f'{head} data-keima="" width="{shown:g}"><style>{style}</style>{paper}{rest}\n')
 
 
 def check_png() -> None:

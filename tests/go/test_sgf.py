@@ -260,7 +260,7 @@ def test_tt_is_a_pass_up_to_nineteen_and_a_point_beyond():
         (b"[junk (" + b";" * 1000000 + b")", "no game|nodes"),
         (b"[junk (;" + b";" * 1000000 + b")", "nodes"),
         (b"(;AB[" + b"aa:ss][" * 500000 + b"aa])", "values"),
-        (b"(;SZ[25];AB" + b"[aa:yy]" * 400000 + b")", "setup list"),
+        (b"(;SZ[25];AB" + b"[aa:yy]" * 400000 + b")", "a list of more than"),
         (b"(;SZ[25]" + b";AB[aa:yy]" * 90000 + b")", "setups"),
         (b"(;SZ[19]" + b";B[aa];AE[aa]" * 45000 + b")", "setups"),
         (b"(;GM[" + b"3" * 100000 + b"])", "expected GM"),

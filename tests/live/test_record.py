@@ -4,6 +4,7 @@ import pytest
 
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, to_vertex
+from engine.go.rules import RULE_SETS
 from engine.go.sgf_tree import read_trees
 from engine.live.record import Record
 from engine.live.words import counted, move_said, why_illegal
@@ -84,6 +85,44 @@ def test_illegal_moves_are_explained_only_if_illegal():
     assert why_illegal(game, WHITE, from_vertex("D5", 9)) == "" == why_illegal(game, WHITE, 0)
     assert "no such point" in why_illegal(game, WHITE, 3) or why_illegal(game, WHITE, 3) == ""
     assert why_illegal(game, WHITE, 10**4) == "no such point on a 9x9 board"
+
+
+def test_a_suicide_that_superko_forbids_too_is_a_suicide():
+    game = Game(2, RULE_SETS["tromp-taylor"])
+    for color, vertex in ((BLACK, "B1"), (WHITE, "B2"), (BLACK, "A2")):
+        game.play(color, from_vertex(vertex, 2))
+    assert why_illegal(game, WHITE, from_vertex("B2", 2)) == "suicide: one stone without a liberty at B2"
+
+
+def test_text_marks_arrows_and_clocks_of_a_node():
+    record = Record(b"(;SZ[9];B[aa]CR[aa:bb]LB[cc:x\\:y]AR[aa:cc]BL[9.5]WL[never]C[a\n b])")
+    node = record.nodes[1]
+    found = {to_vertex(point, 9): text for point, text in node.marks.items()}
+    assert found == {"A9": "circle", "B9": "circle", "A8": "circle", "B8": "circle", "C7": "x:y"}
+    assert [[to_vertex(point, 9) for point in ends] for ends in node.arrows] == [["A9", "C7"]]
+    assert (node.time_left, node.text("C"), node.text("N")) == ({BLACK: 9.5}, "a\n b", "")
+    node.marks, node.arrows, node.time_left = (
+        {from_vertex("A1", 9): "cross", from_vertex("B1", 9): "]:"},
+        [],
+        {WHITE: 3},
+    )
+    node.set_text("C", "")
+    assert record.to_bytes().endswith(b";B[aa]LB[bi:\\]:]MA[ai]WL[3])\n")
+    assert Record(record.to_bytes()).nodes[1].marks == node.marks
+
+
+def test_removed_nodes_are_not_written():
+    record = Record(TREE)
+    record.remove(record.nodes[4])
+    assert record.to_bytes().count(b"W[") == 2 and [child.id for child in record.nodes[1].children] == [2, 7]
+    for node in (record.root, record.nodes[4]):
+        with pytest.raises(ValueError, match="only a node below the root"):
+            record.remove(node)
+
+
+def test_every_game_of_a_file_is_read():
+    first, broken, last = Record.read_all(b"(;SZ[9];B[aa])(;SZ[9];B[aa];B[aa])(;SZ[13])")
+    assert (first.size, last.size) == (9, 13) and isinstance(broken, ValueError)
 
 
 def test_words():

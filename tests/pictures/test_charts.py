@@ -20,7 +20,7 @@ from engine.pictures.charts import (
     line_chart,
     side_by_side,
 )
-from engine.pictures.drawing import COLORS, LIGHT, png, size_of, stand_alone
+from engine.pictures.drawing import COLORS, DARK, LIGHT, png, size_of, stand_alone
 
 
 def test_charts_draw_what_there_is():
@@ -69,7 +69,7 @@ def test_every_colour_of_a_drawing_stands_in_its_file():
     for drawn in (chart, board, bars):
         assert set(re.findall(r"var\(--([\w-]+)\)", drawn)) <= COLORS.keys()
         root = ElementTree.fromstring(stand_alone(drawn).encode())
-        assert root.tag == "{http://www.w3.org/2000/svg}svg" and root[0].text.startswith(LIGHT)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg" and LIGHT in root[0].text and DARK in root[0].text
 
 
 def test_a_png_shows_what_the_svg_shows():
