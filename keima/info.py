@@ -91,7 +91,7 @@ class Info:
         for one in self.candidates:
             if one.visits and not one.move.is_pass:
                 marks.append(Mark(one.move.policy_index, one.points_lost, one.win_rate_lost))
-        return Picture(stand_alone(candidates_on(self.board.stones.ravel().tolist(), marks, str(self))))
+        return stand_alone(candidates_on(self.board.stones.ravel().tolist(), marks, str(self)))
 
     def _repr_svg_(self) -> str:
         return self.svg()

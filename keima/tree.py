@@ -78,7 +78,7 @@ class Tree:
             share = node.visits / max(1, self.root.visits)
             text = str(node.move or self.board.to_move)
             drawn.append(Drawn(parent, node.depth, text, node.visits, share, node.win_rate.pov(node.color), node.color))
-        return Picture(stand_alone(drawn_tree(drawn, f"Search tree of {self.root.visits} visits")))
+        return stand_alone(drawn_tree(drawn, f"Search tree of {self.root.visits} visits"))
 
     def _repr_svg_(self) -> str:
         return self.svg()
