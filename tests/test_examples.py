@@ -15,7 +15,7 @@ VERTEX = r"(?:[A-HJ][1-9]|pass)"
 EXAMPLES = {
     "analyse_position": (
         [],
-        rf"Black to move, 200 visits\n.*\n(?:{VERTEX} +\d+ +\d+\.\d% +[+-]\d.*\n)+Black is expected",
+        rf"Black to move\n200 visits\n.*\n(?:{VERTEX} +\d+ +\d+\.\d% +[+-]\d.*\n)+Black is expected",
     ),
     "play_two_networks": (["small", "default", "2", "7"], r"[A-G][1-7] .*\n(?s:.*)(?:wins by|[BW]\+\d|^0$)"),
     "own_architecture": ([], rf"parameters, PlainShape\(.*channels=24\)\n(?s:.*)plays {VERTEX} after 50 visits"),
