@@ -13,6 +13,7 @@ import pytest
 
 import keima
 from keima import BLACK, WHITE, Board, Engine, Limit
+from tests.keima import typed_program
 
 FEW = Limit(visits=40)
 ENDLESS = Limit(visits=10**9)
@@ -390,6 +391,11 @@ def test_an_estimate_names_dead_stones(engine):
 
 
 # Types
+
+
+def test_a_program_that_uses_every_name_runs(capsys):
+    typed_program.main()
+    assert "%" in capsys.readouterr().out
 
 
 @pytest.mark.slow
