@@ -79,18 +79,26 @@ def script_of(size: int, moves: Moves) -> Script:
     return script
 
 
-def compare(script: Script) -> list[str]:
-    """Differences between the answers of GNU Go and those expected."""
-    commands = "\n".join([command for command, _ in script] + ["quit", ""])
-    run = subprocess.run(
-        [GNU_GO, "--mode", "gtp"], input=commands, capture_output=True, text=True, timeout=PART.limit_s
-    )
-    answers = run.stdout.split("\n\n")
-    if len(answers) <= len(script):
-        return [f"GNU Go gave {len(answers)} answers to {len(script)} commands: {run.stderr[-200:]}"]
+def ask(commands: list[str], *options: str) -> list[str]:
+    """GNU Go's answers to GTP commands, fewer if it ended early."""
+    text = "\n".join([*commands, "quit", ""])
+    command = [GNU_GO, "--mode", "gtp", *options]
+    run = subprocess.run(command, input=text, capture_output=True, text=True, timeout=PART.limit_s)
+    return [answer.rstrip() for answer in run.stdout.split("\n\n")[: len(commands)]]
+
+
+def compare(script: Script, *options: str) -> list[str]:
+    """Differences between the answers of GNU Go and those expected.
+
+    Args:
+        options: GNU Go's options.
+    """
+    answers = ask([command for command, _ in script], *options)
+    if len(answers) < len(script):
+        return [f"GNU Go gave {len(answers)} answers to {len(script)} commands"]
     faults = []
-    for number, ((command, expected), answer) in enumerate(zip(script, answers, strict=False)):
-        if expected is not None and answer.rstrip() != f"= {expected}".rstrip():
+    for number, ((command, expected), answer) in enumerate(zip(script, answers, strict=True)):
+        if expected is not None and answer != f"= {expected}".rstrip():
             played = [before for before, _ in script[:number] if not before.startswith(("all_legal", "captures"))]
             faults.append(f"{command}: {answer!r}, expected {expected!r}, after {'; '.join(played)}")
     return faults[:SHOWN]

@@ -79,8 +79,9 @@ def stand_alone(drawing: str, width: float | None = None) -> Picture:
         width: in pixels of a viewer; None = one for each unit of the drawing.
     """
     head, rest = drawing.split(">", 1)
-    shown = size_of(drawing)[0] if width is None else width
-    paper = '<rect width="100%" height="100%" fill="var(--paper)"/>'
+    wide, high = size_of(drawing)
+    shown = wide if width is None else width
+    paper = f'<rect width="{wide:g}" height="{high:g}" fill="var(--paper)"/>'
     style = f"{PICTURE}{{{LIGHT};font-family:sans-serif}}@media(prefers-color-scheme:dark){{{PICTURE}{{{DARK}}}}}"
     return Picture(f'{head} data-keima="" width="{shown:g}"><style>{style}</style>{paper}{rest}\n')
 

@@ -6,7 +6,7 @@ import pytest
 
 import engine.play.player as engine_player
 from engine.go.game import Game
-from engine.go.geometry import BLACK, PASS, WHITE, point_at
+from engine.go.geometry import BLACK, WHITE, point_at
 from engine.live.engine import Engine
 from engine.play.clock import Clock, absolute
 from engine.search.move_filter import only
@@ -224,13 +224,3 @@ def test_the_tree_is_that_of_the_position_searched_last(engine):
     assert searched.moves() == game.moves() and nodes.visits[0] == 9
     engine.submit(engine.release_tree).result()
     assert engine.tree() is None
-
-
-def test_a_copy_of_a_game_shares_no_moves():
-    game = Game(9)
-    game.play(BLACK, point_at(2, 2, 9))
-    twin = game.copy()
-    twin.play(WHITE, PASS)
-    twin.undo()
-    twin.undo()
-    assert game.n_moves == 1 and twin.n_moves == 0 and game.stones()
