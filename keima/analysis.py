@@ -100,14 +100,14 @@ class Analysis:
     def _on_end(self, search: "Future[Report | None]") -> None:
         """Take the last results. Threads: the engine's, or one that cancels."""
         report = None if search.cancelled() or search.exception() else search.result()
-        self._is_done = True
         # Without a new visit, the latest results are the last ones.
         is_news = report is not None and report.visits and (self._latest is None or self._latest.visits < report.visits)
-        self._keep(self._info_of(report) if report is not None and is_news else None)
+        self._keep(self._info_of(report) if report is not None and is_news else None, is_done=True)
 
-    def _keep(self, info: Info | None) -> None:
-        """Keep new results, and wake who waits for them or for the end."""
+    def _keep(self, info: Info | None, is_done: bool = False) -> None:
+        """Keep new results, and wake the one who waits for them or for the end."""
         with self._lock:
+            self._is_done = is_done
             if info is not None:
                 self._latest, self._is_new = info, True
             waiting, self._next = self._next, None

@@ -138,8 +138,10 @@ class Engine:
                 failures.append(error)
                 raise
 
+        self.weights = fspath(weights)
+        """name or file of the network, as given"""
         self.level = level
-        """level of :meth:`play`"""
+        """level of :meth:`play`; may be changed"""
         self._live = LiveEngine(load)
         self._batches: list[Batches] = []
         """the threads that search many positions, once they are needed"""
@@ -153,6 +155,9 @@ class Engine:
         except BaseException:
             self.close()
             raise
+
+    def __repr__(self) -> str:
+        return f"<Engine {self.weights}, level {self.level}{', closed' if self.is_closed else ''}>"
 
     def __enter__(self) -> Self:
         return self
@@ -301,7 +306,7 @@ class Engine:
         found = Analysis(lambda report: _info(game.copy(), report, ownership), self._live.cancel)
         watcher = Watcher(found._on_report, interval, interval, ownership=ownership)
         self._check_open()
-        found._begin(self._live.analyse(game, watcher, moves, limits, wide_root_noise=wide_root_noise))
+        found._begin(self._live.analyse(game, watcher, moves, limits, wide_root_noise=_noise(wide_root_noise)))
         return found
 
     def estimate(self, board: Board) -> Estimate:
@@ -371,7 +376,7 @@ class Engine:
         self, game: Game, limit: Limit | None, level: str | None, avoid: Iterable[MoveLike],
         allow: Iterable[MoveLike] | None, may_resign: bool,
     ) -> "Future[Chosen]":  # fmt: skip
-        level = self.level if level is None else _checked_level(level)
+        level = _checked_level(level or self.level)
         if limit is None and level == FULL:
             limit = DEFAULT_LIMIT
         moves = _filter(Board._of_game(game), avoid, allow)
@@ -391,14 +396,8 @@ class Engine:
         moves = _filter(Board._of_game(game), avoid, allow)
         watcher = Watcher(lambda report: None, math.inf, math.inf, ownership=ownership)
         self._check_open()
-        return self._live.analyse(
-            game,
-            watcher,
-            moves,
-            limits_of(limit or DEFAULT_LIMIT),
-            is_open_ended=False,
-            wide_root_noise=wide_root_noise,
-        )
+        limits, noise = limits_of(limit or DEFAULT_LIMIT), _noise(wide_root_noise)
+        return self._live.analyse(game, watcher, moves, limits, is_open_ended=False, wide_root_noise=noise)
 
     def _batch(
         self, boards: Iterable[Board], limit: Limit | None, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] | None,
@@ -410,7 +409,7 @@ class Engine:
             games.append(self._game_of(board))
             filters.append(_filter(board, avoided, allowed))
         limits = limits_of(limit or DEFAULT_LIMIT)
-        batch = Batch([game.position for game in games], filters, limits, ownership, wide_root_noise)
+        batch = Batch([game.position for game in games], filters, limits, ownership, _noise(wide_root_noise))
         return self._searched(batch, lambda one: info_of(games[one.number], one.report, one.ownership_black))
 
     def _searched(self, batch: Batch, made: Callable[[Searched], R]) -> "Future[list[R]]":
@@ -514,6 +513,15 @@ def limits_of(limit: Limit) -> SearchLimits:
     """A limit as the search takes it."""
     seconds = limit.seconds or 0.0
     return SearchLimits(limit.visits or 0, seconds, seconds, playouts=limit.playouts or 0)
+
+
+def _noise(wide_root_noise: float) -> float:
+    """The noise, if it is in the range of the option.
+
+    Raises:
+        ValueError: it is not; one line.
+    """
+    return SearchOptions(wide_root_noise=wide_root_noise).wide_root_noise
 
 
 def _filter(board: Board, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] | None) -> MoveFilter:

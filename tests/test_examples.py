@@ -16,7 +16,7 @@ EXAMPLES = {
     "alphago_pictures": (["{tmp}"], r"alphago-figure5.svg\n.*alphago-policies.svg\n.*alphago-layers.svg\n"),
     "analyse_position": (
         [],
-        rf"Black to move, 200 visits\n.*\n(?:{VERTEX} +\d+ +\d+\.\d% +[+-]\d.*\n)+Black is expected",
+        rf"Black to move\n200 visits\n.*\n(?:{VERTEX} +\d+ +\d+\.\d% +[+-]\d.*\n)+Black is expected",
     ),
     "play_two_networks": (["small", "default", "2", "7"], r"[A-G][1-7] .*\n(?s:.*)(?:wins by|[BW]\+\d|^0$)"),
     "own_architecture": ([], rf"parameters, PlainShape\(.*channels=24\)\n(?s:.*)plays {VERTEX} after 50 visits"),

@@ -9,21 +9,18 @@ move. Where the entry stands in engine/nets/architectures/registry.py, ``keima t
 
 import sys
 import tempfile
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from engine.config import PlayOptions, SearchOptions
+import keima
 from engine.features.encoder import KEIMA
-from engine.go.geometry import BLACK, to_vertex
 from engine.nets.architectures.registry import ARCHITECTURES, Architecture, make, new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.nets.forward import Forward, library_of
 from engine.nets.layers import RELU, Drawn, Weights, named_arrays
 from engine.nets.network import PlainNetwork, RawHeads, Shape, dimension
-from engine.play.player import Player
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,9 @@ def main(arguments: list[str]) -> None:
         path = Path(arguments[0] if arguments else folder) / "plain.safetensors"
         save_network(path, network, new_spec(network, "plain"), {"trained": "not at all"})
         print(f"{path.name}: {path.stat().st_size:,} bytes")
-        options = PlayOptions(visits=50, seconds=0.0)
-        with closing(Player(SearchOptions(seed=1), options, path, size=9)) as player:
-            point = player.genmove(BLACK)
-            print(f"plays {to_vertex(point, 9)} after {player.last_genmove_report.visits} visits")
+        with keima.Engine(path, seed=1) as engine:
+            played = engine.play(keima.Board(9), keima.Limit(visits=50))
+            print(f"plays {played.move} after {played.info.visits} visits")
 
 
 if __name__ == "__main__":

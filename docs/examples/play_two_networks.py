@@ -6,15 +6,13 @@ BLACK and WHITE are names of shipped networks or files. Prints the moves, the la
 that say how strong something is, there are ``keima match`` and ``python -m bench.strength.arena``.
 """
 
+import random
 import sys
-from contextlib import ExitStack, closing
 
-from engine.config import PlayOptions, SearchOptions
-from engine.go.geometry import BLACK, WHITE, other, to_vertex
-from engine.play.game_session import RESIGN
-from engine.play.player import Player
-from weights import find_network
+import keima
 
+DRAWN = 8
+"""Number of moves at the start that are drawn by their visits, so that another seed plays another game"""
 LONGEST = 3
 """A game is ended after this number of moves for each point of the board."""
 
@@ -22,26 +20,23 @@ LONGEST = 3
 def main(arguments: list[str]) -> None:
     """Play one game."""
     black, white, visits, size = [*arguments, *["default", "small", "20", "9"][len(arguments) :]]
-    search = SearchOptions(seed=1)
-    # The first moves are drawn by their visits, so that another seed plays another game.
-    play = PlayOptions(visits=int(visits), seconds=0.0, temperature=1.0, temperature_moves=8)
-    with ExitStack() as stack:
-        players = {
-            color: stack.enter_context(closing(Player(search, play, find_network(name), size=int(size))))
-            for color, name in ((BLACK, black), (WHITE, white))
-        }
-        color, moves = BLACK, []
-        while not players[BLACK].game.is_over and len(moves) < LONGEST * int(size) ** 2:
-            point = players[color].genmove(color)
-            moves.append("resign" if point == RESIGN else to_vertex(point, int(size)))
-            if point == RESIGN:
+    board, limit, draw = keima.Board(int(size)), keima.Limit(visits=int(visits)), random.Random(1)
+    names = {keima.BLACK: black, keima.WHITE: white}
+    with keima.Engine(black, threads=1, seed=1) as first, keima.Engine(white, threads=1, seed=1) as second:
+        while not board.is_over and board.n_moves < LONGEST * board.size**2:
+            engine = first if board.to_move == keima.BLACK else second
+            played = engine.play(board, limit)
+            if played.resigned:
                 break
-            players[other(color)].play(color, point)
-            color = other(color)
-        print(" ".join(moves))
-        print(players[BLACK].diagram())
-        winner = white if color == BLACK else black
-        print(f"{winner} wins by resignation" if moves[-1] == "resign" else players[BLACK].final_score())
+            move = played.move
+            if played.info and board.n_moves < DRAWN:
+                found = played.info.candidates
+                move = draw.choices(found, [one.visits + 1e-9 for one in found])[0].move
+            board.play(move)
+        print(" ".join(move for _, move in board.moves))
+        print(board)
+        result = first.estimate(board).lead
+    print(f"{names[board.to_move.opponent]} wins by resignation" if played.resigned else result)
 
 
 if __name__ == "__main__":

@@ -2,46 +2,33 @@
 
     python docs/examples/read_tree.py [VISITS]
 
-A search without a front end: a network, a server that evaluates batches for it, a search, a position. The tree is
-arrays, one row an edge (a move that has been chosen), so it can be read as it is once no search runs.
+The tree is there twice: as arrays, one row a position, for numpy; and as nodes to walk.
 """
 
 import sys
-from contextlib import closing
 
-from engine.config import SearchOptions
-from engine.go.game import Game
-from engine.go.geometry import to_vertex
-from engine.play.factory import load_parts, new_server
-from engine.search.search import Search
-from engine.search.stoppers import SearchLimits
-from engine.search.tree import META_ROOT, NONE, Tree
-from engine.search.values import edge_mean
-from weights import find_network
+import keima
 
-SIZE, WIDTH, DEPTH = 9, 3, 3
+WIDTH, DEPTH = 3, 3
 
 
-def print_below(tree: Tree, node: int, depth: int = 0) -> None:
-    """The most visited edges of a node, and what is below them; values are those of the player who moves there."""
-    first = tree.first_edge[node]
-    edges = sorted(range(first, first + tree.n_edges[node]), key=lambda edge: -tree.N_v[edge])
-    for edge in [edge for edge in edges if tree.N_v[edge]][:WIDTH]:
-        name = "  " * depth + to_vertex(int(tree.move[edge]), SIZE)
-        print(f"{name:12} {tree.N_v[edge]:6} {tree.P[edge]:9.3f} {edge_mean(tree, edge, 0.0):+8.3f}")
-        if depth + 1 < DEPTH and tree.child[edge] != NONE:
-            print_below(tree, int(tree.child[edge]), depth + 1)
+def print_below(node: keima.TreeNode) -> None:
+    """The most visited moves of a node, and what is below them; win rates are those of the player who moves there."""
+    for child in node.children[:WIDTH]:
+        name = f"{'  ' * node.depth}{child.move}"
+        print(f"{name:12} {child.visits:6} {child.prior:9.3f} {child.win_rate.pov(child.color):9.1%}")
+        if child.depth < DEPTH:
+            print_below(child)
 
 
 def main(arguments: list[str]) -> None:
     """Search the empty board."""
-    parts = load_parts(SearchOptions(threads=1, seed=1), find_network("default"), "cpu")
-    with new_server(parts) as server, closing(Search(parts.options, server, parts.encoder)) as search:
-        search.set_position(Game(SIZE).position)
-        report = search.run(SearchLimits(visits=int(arguments[0]) if arguments else 300))
-        print(f"{report.visits} visits, {report.tree_nodes} nodes, {report.evaluations} evaluations")
-        print("move         visits     prior        Q")
-        print_below(search.tree, int(search.tree.meta[META_ROOT]))
+    with keima.Engine(threads=1, seed=1) as engine:
+        engine.analyse(keima.Board(9), keima.Limit(visits=int(arguments[0]) if arguments else 300))
+        tree = engine.tree()
+    print(f"{tree.root.visits} visits, {len(tree)} nodes, up to {tree.depth.max()} moves deep")
+    print("move         visits     prior  win rate")
+    print_below(tree.root)
 
 
 if __name__ == "__main__":

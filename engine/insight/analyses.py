@@ -84,8 +84,6 @@ class Task:
     seconds: float = 0.0
     """0 = no limit"""
     moves: MoveFilter = EVERY_MOVE
-    every_prior: bool = False
-    """whether reports include moves without visits"""
     ownership: bool = False
     """whether reports include ownership, of the position and of each move"""
     interval_s: float = math.inf
@@ -256,10 +254,10 @@ class Analyses:
             with self._changed:
                 job.search = search
                 self._share_memory()
-            fewest = size * size + 1 if task.every_prior else 0
             ending = root_ending(search, position, partial(ownership_tables, parts))
-            watcher = Watcher(partial(_report_during, job, query, ending), task.interval_s, task.first_s, fewest,
-                              task.ownership)  # fmt: skip
+            watcher = Watcher(
+                partial(_report_during, job, query, ending), task.interval_s, task.first_s, ownership=task.ownership
+            )
             human = self._human_output(job)
             share = 1.0 - task.human.human_explore if human is not None else 1.0
             limits = task.limits(0.0, share, job.ended)
@@ -270,7 +268,7 @@ class Analyses:
                     say_once("searches end early, for their share of --memory is full; increase it")
             except NetworkFailed as error:
                 say_once(str(error))
-                report = search.report(fewest_moves=fewest)
+                report = search.report()
                 if not report.visits:
                     job.on_failure(str(error))
                     return

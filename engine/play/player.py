@@ -289,14 +289,9 @@ class Player(GameSession):
         self._backend.warn_of_komi(self.game.komi)
         position = self._search.set_position(self.position_for(color))
         level = levels.settings_of(self.level, self.game.size)
-        options = levels.limits(self.options, level)
-        if options.policy_only or level.visits:
+        if self.options.policy_only or level.visits:
             self._search.clear()  # A tree kept from an analysis would change the choice of the policy or the level.
-        if limits is None:
-            limits = move_limits(options, clock)
-        elif level.visits:
-            limits &= move_limits(options, None)
-        move_time = MoveTime(limits, started_s, self.interrupted, self.server)
+        move_time = MoveTime(self._move_limits(level, clock, limits), started_s, self.interrupted, self.server)
         is_rushed = clock is not None and move_time.left_s < RUSHED_S
         # With a clock, no estimate while its kernels are still being compiled, not even after a pass.
         is_late = clock is not None and not self.fallback_loaded.is_set()
@@ -322,8 +317,7 @@ class Player(GameSession):
         if purpose.plays:
             self.clock.spend(color, used_s)
         is_proposed = purpose is Purpose.PROPOSE and not self.interrupted.is_set()
-        may_resign = purpose is Purpose.PLAY or is_proposed
-        if may_resign and self._gives_up(color, decision, level):
+        if (purpose is Purpose.PLAY or is_proposed) and self._gives_up(color, decision, level):
             return RESIGN
         if purpose.plays:
             self.game.play(color, point)
@@ -331,6 +325,13 @@ class Player(GameSession):
         elif is_proposed:
             self._proposed = color, point, used_s
         return point
+
+    def _move_limits(self, level: Level, clock: Budget | None, given: SearchLimits | None) -> SearchLimits:
+        """The limits of the next move: those given, at a level with its visits, or else of options and clock."""
+        options = levels.limits(self.options, level)
+        if given is None:
+            return move_limits(options, clock)
+        return given & move_limits(options, None) if level.visits else given
 
     @property
     def level(self) -> str:

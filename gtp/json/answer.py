@@ -163,15 +163,15 @@ class Answer:
     def _policy(self) -> list[float]:
         """The network's probabilities of all moves, row by row from the top left, the pass last; -1 for illegal moves.
 
-        Without raw output: the priors of the reported moves, and -1 for all others.
+        Without raw output: the root's priors.
         """
         raw = self._raw.policy
         if raw is not None:
             return [-1.0 if value != value else rounded(value) for value in raw.tolist()]
-        found = [-1.0] * (self._size**2 + 1)
-        for move in self._report.moves:
-            found[int(index_of(move.point, self._size))] = rounded(move.prior)
-        return found
+        priors = self._report.policy
+        if priors is None:
+            return [-1.0] * (self._size**2 + 1)
+        return [rounded(value) if value > 0.0 else -1.0 for value in priors.tolist()]
 
     def _owners(self, black: np.ndarray | None) -> list[float]:
         """Ownership of each point from 1 (the viewer's) to -1; that of the position if ``black`` is None."""

@@ -139,7 +139,6 @@ class JsonEngine:
             min(settings.visits, settings.playouts or settings.visits),
             settings.seconds,
             query.moves,
-            query.wanted.policy,
             query.wanted.any_ownership,
             query.every_s or math.inf,
             query.first_s or math.inf,

@@ -13,6 +13,7 @@ import pytest
 
 import keima
 from keima import BLACK, WHITE, Board, Engine, Limit
+from tests.keima import typed_program
 
 FEW = Limit(visits=40)
 ENDLESS = Limit(visits=10**9)
@@ -64,12 +65,12 @@ def test_values_name_their_perspective(engine):
     info = engine.analyse(board, FEW)
     assert info.to_move is BLACK and info.win_rate.black > 0.6 and info.win_rate.relative == info.win_rate.black
     assert info.lead.black > 1 and info.lead.white == -info.lead.black
-    assert info.ownership.black[4, 4] > 0.5 and info.ownership.black.shape == (9, 9)
+    assert info.ownership.black[4, 4] > 0.2 and info.ownership.black.shape == (9, 9)
     board.play("G5")
     after = engine.analyse(board, FEW)
     assert after.to_move is WHITE and after.win_rate.black > 0.6
     assert after.win_rate.relative == after.win_rate.white == 1 - after.win_rate.black
-    assert after.ownership.relative[4, 4] < -0.5 and after.lead.relative < -1
+    assert after.ownership.relative[4, 4] < -0.2 and after.lead.relative < -1
 
 
 def test_an_analysis_says_all_that_is_known(engine):
@@ -107,7 +108,7 @@ def test_a_network_is_not_needed():
 def test_an_info_draws_its_candidates(engine):
     info = engine.analyse(Board(9, moves="E5"), FEW)
     drawing = info._repr_svg_()
-    assert drawing.startswith("<?xml") and "var(--k0)" in drawing and "visits" in drawing
+    assert "<svg" in drawing and "var(--k0)" in drawing and "visits" in drawing
 
 
 def test_nothing_is_printed_on_standard_output(engine, capsys):
@@ -390,6 +391,11 @@ def test_an_estimate_names_dead_stones(engine):
 
 
 # Types
+
+
+def test_a_program_that_uses_every_name_runs(capsys):
+    typed_program.main()
+    assert "%" in capsys.readouterr().out
 
 
 @pytest.mark.slow

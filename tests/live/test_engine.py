@@ -9,7 +9,9 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, point_at
 from engine.live.engine import Engine
 from engine.play.clock import Clock, absolute
+from engine.search.move_filter import only
 from engine.search.report import Watcher
+from engine.search.stoppers import SearchLimits
 
 
 @pytest.fixture
@@ -202,3 +204,38 @@ def test_a_closed_engine_refuses_works(make_player):
     assert analysis.done()
     with pytest.raises(RuntimeError, match="closed"):
         engine.submit(lambda player: None).result()
+
+
+def test_a_cancelled_work_ends_and_the_others_run(engine):
+    running, told = threading.Event(), []
+    endless = engine.submit(lambda player: running.set() or player.interrupted.wait(), False, lambda: told.append(1))
+    waiting, last = engine.submit(lambda player: 1), engine.submit(lambda player: player.interrupted.is_set())
+    running.wait()
+    engine.cancel(waiting)
+    assert not told and not endless.done()
+    engine.cancel(endless)
+    assert last.result() is False and endless.done() and waiting.cancelled() and told == [1]
+
+
+def test_an_analysis_ends_with_its_limits(engine):
+    report = engine.analyse(Game(9), silent(), limits=SearchLimits(visits=30), is_open_ended=False).result()
+    assert report.visits == 30
+    after = engine.analyse(Game(9), silent(), limits=SearchLimits(playouts=5), is_open_ended=False).result()
+    assert (after.visits, after.playouts_this_run) == (35, 5)
+
+
+def test_a_move_has_a_filter_and_limits_of_its_own(engine):
+    corner = point_at(0, 0, 9)
+    chosen = engine.genmove(Game(9), moves=only(BLACK, [corner]), limits=SearchLimits(visits=7)).result()
+    assert chosen.point == corner and chosen.report.visits == 7
+
+
+def test_the_tree_is_that_of_the_position_searched_last(engine):
+    assert engine.tree() is None
+    game = Game(9)
+    game.play(BLACK, point_at(4, 4, 9))
+    engine.genmove(game, limits=SearchLimits(visits=9)).result()
+    searched, nodes = engine.tree()
+    assert searched.moves() == game.moves() and nodes.visits[0] == 9
+    engine.submit(engine.release_tree).result()
+    assert engine.tree() is None

@@ -10,7 +10,9 @@ from engine.search.stoppers import (
     GameDecided,
     Interrupt,
     MemoryFull,
+    PlayoutLimit,
     Progress,
+    SearchLimits,
     TimeLimit,
     VisitLimit,
     playouts_allowed,
@@ -38,6 +40,8 @@ CASES = [
     (VisitLimit(150), {}, 46),
     (VisitLimit(103), {}, 0),
     (VisitLimit(50), {}, 0),
+    (PlayoutLimit(100), {}, 16),
+    (PlayoutLimit(83), {}, 0),
     (TimeLimit(2.0), {}, 96),
     (TimeLimit(1.03), {}, 0),
     (TimeLimit(1.0), {}, 0),
@@ -100,3 +104,14 @@ def test_an_interrupt_lasts():
 
 def test_the_smallest_allowance_counts():
     assert playouts_allowed([VisitLimit(150), TimeLimit(1.2), MemoryFull()], progress()) == 15
+
+
+def test_both_limits_are_the_smaller_ones():
+    both = SearchLimits(visits=100, soft_s=2.0, hard_s=2.0) & SearchLimits(visits=40, playouts=7)
+    assert both == SearchLimits(visits=40, soft_s=2.0, hard_s=2.0, playouts=7)
+
+
+def test_a_limit_of_playouts_is_a_limit():
+    assert not SearchLimits(playouts=5).is_urgent
+    with pytest.raises(ValueError, match="a search needs a limit"):
+        SearchLimits()
