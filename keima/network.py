@@ -1,12 +1,13 @@
 """Networks: outputs of many boards at once, inputs and hidden layers as arrays, and other formats."""
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 
 Inputs: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
 """Planes float32[B, C, N, N] and global values float32[B, G]"""
-MOST_AT_ONCE = 32
+MOST_ON_CPU, MOST_ON_GPU = 32, 128
 """Maximum number of boards in one request to the inference server: the first are evaluated while others are encoded"""
+IN_FLIGHT = 3
+"""Maximum number of requests in flight for each evaluator of the server, which bounds memory"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +189,8 @@ class Network:
 
     def _set_up(self, path: NetworkPath, server: InferenceServer, encoder: Encoder) -> None:
         self._path, self._server, self._encoder, self._spec = path, server, encoder, server.spec
+        self._most = MOST_ON_GPU if server.batches_requests else MOST_ON_CPU
+        self._spare: dict[int, list[_Slots]] = {}
         self._close: Callable[[], object] = lambda: None
 
     def close(self) -> None:
@@ -258,38 +263,50 @@ class Network:
         given = [boards] if isinstance(boards, Board) else list(boards)
         _check(given, symmetry)
         self._spec.check_sizes(board.size for board in given)
-        found = Evaluations(given, self.heads)
-        parts = list(_parts(given, self._server.evaluators))
-        requests: list[tuple[list[int], NDArray[np.bool_], Request]] = []
+        found, evaluators = Evaluations(given, self.heads), self._server.evaluators
+        flight: deque[tuple[list[int], _Slots]] = deque()
         try:
-            for part in parts:
-                requests.append((part, *self._submitted([given[index] for index in part], symmetry)))
-            for part, legal, request in requests:
-                self._server.wait(request)
-                _read(found, part, legal, request, symmetry)
+            for part in _parts(given, evaluators, self._most):
+                if len(flight) == IN_FLIGHT * evaluators:
+                    self._collect(found, *flight[0], symmetry)
+                    flight.popleft()
+                flight.append((part, self._submitted([given[index] for index in part], symmetry)))
+            while flight:
+                self._collect(found, *flight[0], symmetry)
+                flight.popleft()
         finally:
-            for *_, request in requests:
-                self._server.cancel(request)
+            # After an error or an interruption.
+            for _, slots in flight:
+                self._server.cancel(slots.request)
         return found[0] if isinstance(boards, Board) else found
 
-    def _submitted(self, boards: Sequence[Board], symmetry: int) -> tuple[NDArray[np.bool_], Request]:
-        """The legal moves bool[B, N*N+1] of boards of one size, and a request for them."""
+    def _submitted(self, boards: Sequence[Board], symmetry: int) -> "_Slots":
+        """Submit a request for boards of one size."""
         size, count = boards[0].size, len(boards)
         positions = [board._game.position for board in boards]
-        request = self._server.new_request(size, count, self._encoder.planes, self._encoder.globals)
+        try:
+            slots = self._spare.setdefault(size, []).pop()
+        except IndexError:
+            request = self._server.new_request(size, self._most, self._encoder.planes, self._encoder.globals)
+            legal = np.zeros((self._most, size * size + 1), np.bool_)
+            slots = _Slots(request, legal, self._encoder.new_scratch(size))
+        request, legal = slots.request, slots.legal
         request.state, request.count = State.FILLING, count
-        encode_all(self._encoder, positions, symmetry, request.planes, request.globals)
+        encode_all(positions, symmetry, slots.scratch, request.planes, request.globals)
         self._server.submit(request)
-        # While the first boards are evaluated.
-        legal = np.zeros((count, size * size + 1), np.bool_)
         if "policy" in self.heads:
-            for row, board in enumerate(boards):
-                legal_moves(positions[row], board._game.to_move, legal[row])
-        return legal, request
+            # While the boards are evaluated.
+            for row, position in enumerate(positions):
+                legal_moves(position, boards[row]._game.to_move, legal[row])
+        return slots
 
-    def encode(
-        self, boards: Board | Iterable[Board], symmetry: int = 0
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _collect(self, found: Evaluations, part: list[int], slots: "_Slots", symmetry: int) -> None:
+        """Wait for a request's outputs and write them into ``found``."""
+        self._server.wait(slots.request)
+        _read(found, part, slots, symmetry)
+        self._spare[slots.request.size].append(slots)
+
+    def encode(self, boards: Board | Iterable[Board], symmetry: int = 0) -> Inputs:
         """As :func:`encode`, by the network's encoder, with its human profile."""
         return _encoded(boards, self._encoder, symmetry)
 
@@ -399,31 +416,42 @@ def _check(boards: Sequence[Board], symmetry: int) -> None:
         raise ValueError(f"symmetry is {symmetry!r}, expected 0 to {SYMMETRIES - 1}")
 
 
-def _parts(boards: Sequence[Board], evaluators: int) -> Iterable[list[int]]:
+class _Slots(NamedTuple):
+    """Memory for some boards of one size, which is used again."""
+
+    request: Request
+    legal: NDArray[np.bool_]
+    """bool[capacity, N*N+1]: their legal moves"""
+    scratch: tuple[object, ...]
+    """the encoder's"""
+
+
+def _parts(boards: Sequence[Board], evaluators: int, most: int) -> Iterable[list[int]]:
     """Indices of boards that are evaluated together: of one size, in parts of equal length, as many for each
     evaluator."""
     by_size: dict[int, list[int]] = {}
     for index, board in enumerate(boards):
         by_size.setdefault(board.size, []).append(index)
     for indices in by_size.values():
-        rounds = -(-len(indices) // (evaluators * MOST_AT_ONCE))
+        rounds = -(-len(indices) // (evaluators * most))
         length = -(-len(indices) // (evaluators * rounds))
         yield from (indices[first : first + length] for first in range(0, len(indices), length))
 
 
-def _read(found: Evaluations, part: list[int], legal: NDArray[np.bool_], request: Request, symmetry: int) -> None:
+def _read(found: Evaluations, part: list[int], slots: _Slots, symmetry: int) -> None:
     """Write a request's outputs, turned back by the symmetry, for Black instead of the side to move."""
-    size, table = request.size, symmetry_table(request.size)[symmetry]
+    request, size, count = slots.request, slots.request.size, len(part)
+    table = symmetry_table(size)[symmetry]
     first, of_size = found._places[part[0]][1], found._of_size[size]
     sign = np.where(found.to_move[part] == BLACK, np.float32(1), np.float32(-1))
     if found.win_rate_black is not None:
-        found.win_rate_black[part] = (1.0 + sign * request.value) / 2.0
+        found.win_rate_black[part] = (1.0 + sign * request.value[:count]) / 2.0
     if found.lead_black is not None:
-        found.lead_black[part] = sign * request.score
+        found.lead_black[part] = sign * request.score[:count]
     if of_size.policy is not None:
-        logits = np.where(legal, request.policy[:, table], -np.inf)
+        logits = np.where(slots.legal[:count], request.policy[:count, table], -np.inf)
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        of_size.policy[first : first + len(part)] = weights / weights.sum(axis=1, keepdims=True)
+        of_size.policy[first : first + count] = weights / weights.sum(axis=1, keepdims=True)
     if of_size.ownership_black is not None:
-        home = request.ownership.reshape(len(part), -1)[:, table[:-1]].reshape(-1, size, size)
-        of_size.ownership_black[first : first + len(part)] = sign[:, None, None] * home
+        home = request.ownership[:count].reshape(count, -1)[:, table[:-1]].reshape(-1, size, size)
+        of_size.ownership_black[first : first + count] = sign[:, None, None] * home

@@ -236,16 +236,9 @@ def encoder_named(name: str) -> Encoder:
 
 
 def encode_all(
-    encoder: Encoder, positions: Sequence[Position], symmetry: int, planes: np.ndarray, globals_: np.ndarray
+    positions: Sequence[Position], symmetry: int, scratch: NamedTuple, planes: np.ndarray, globals_: np.ndarray
 ) -> None:
-    """Write the planes and globals of positions on boards of one size.
-
-    Args:
-        positions: only read.
-        symmetry: 0 to 7 as in :mod:`engine.features.symmetry`.
-        planes: float32[B, C, N, N], overwritten; ``globals_`` float32[B, G].
-    """
-    scratch = encoder.new_scratch(planes.shape[2])
+    """As :func:`encode`, for positions on boards of one size: planes float32[B, C, N, N] and globals_ float32[B, G]."""
     for row, position in enumerate(positions):
         encode(position, symmetry, scratch, planes[row], globals_[row])
 
@@ -256,7 +249,7 @@ def inputs(
     """Encode positions on boards of one size.
 
     Args:
-        positions: one or more, only read; ``symmetry`` as for :func:`encode_all`.
+        positions: one or more, only read; ``symmetry`` as for :func:`encode`.
         threads: maximum number of threads, each for at least ``SHARE`` positions.
     Returns:
         planes float32[B, C, N, N] and globals float32[B, G].
@@ -268,7 +261,7 @@ def inputs(
 
     def write(first: int) -> None:
         part = slice(first, first + share)
-        encode_all(encoder, positions[part], symmetry, planes[part], globals_[part])
+        encode_all(positions[part], symmetry, encoder.new_scratch(size), planes[part], globals_[part])
 
     if count <= share:
         write(0)
