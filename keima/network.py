@@ -158,6 +158,9 @@ class Network:
         >>> network.evaluate(keima.Board(9)).best(1)
     """
 
+    _close: Callable[[], object]
+    """releases the server, if it is the network's own"""
+
     def __init__(
         self, weights: "str | PathLike[str]" = "default", device: str = "auto", *, human_profile: str = ""
     ) -> None:
@@ -191,7 +194,7 @@ class Network:
         self._path, self._server, self._encoder, self._spec = path, server, encoder, server.spec
         self._most = MOST_ON_GPU if server.batches_requests else MOST_ON_CPU
         self._spare: dict[int, list[_Slots]] = {}
-        self._close: Callable[[], object] = lambda: None
+        self._close = lambda: None
 
     def close(self) -> None:
         """Release the network's threads and memory; later evaluations fail. A network of an engine stays open."""
