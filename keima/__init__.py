@@ -1,4 +1,4 @@
-"""Keima as a library: boards, an engine, networks, search trees and game records.
+"""Keima as a library: boards, an engine, networks, search trees and game records::
 
     import keima
 

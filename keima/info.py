@@ -19,6 +19,7 @@ class Candidate:
     """A move that the search considered; its values are those of the position after it."""
 
     move: Move
+    """the move"""
     visits: int
     """visits of the move"""
     prior: float

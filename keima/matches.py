@@ -20,8 +20,11 @@ class MatchResult:
     """The result of a match, from the view of the first network; a draw is half a win."""
 
     won: int
+    """games that the first network won"""
     drawn: int
+    """games without a winner"""
     lost: int
+    """games that the second network won"""
 
     @property
     def games(self) -> int:

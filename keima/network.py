@@ -425,7 +425,7 @@ class _Slots(NamedTuple):
     request: Request
     legal: NDArray[np.bool_]
     """bool[capacity, N*N+1]: their legal moves"""
-    scratch: tuple[object, ...]
+    scratch: NamedTuple
     """the encoder's"""
 
 

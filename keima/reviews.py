@@ -39,7 +39,9 @@ class ReviewedMove:
     number: int
     """number of the move, from 1"""
     color: Color
+    """colour of the player"""
     move: Move
+    """the move played"""
     kind: str | None
     """``"excellent"``, ``"great"``, ``"good"``, ``"inaccuracy"``, ``"mistake"`` or ``"blunder"``"""
     points_lost: float | None
