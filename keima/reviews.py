@@ -21,7 +21,6 @@ from engine.insight.review.losses import Move as RatedMove
 from engine.insight.review.review import AnalysisSettings, review_of
 from engine.insight.review.review import Review as GameReview
 from engine.insight.review.turns import Turn, turn_of
-from engine.insight.review.writing import ReviewOutputs, drawings, write_review
 from engine.pictures.drawing import Picture, stand_alone
 from engine.search.move_filter import EVERY_MOVE
 from keima.board import Board, sgf_bytes
@@ -96,12 +95,16 @@ class Review:
         Raises:
             OSError: a file cannot be written.
         """
+        from engine.insight.review.writing import ReviewOutputs, write_review  # loads Jinja
+
         Path(folder).mkdir(parents=True, exist_ok=True)
         write_review(Path(folder), self._found, self._tree(), ReviewOutputs())
         return Path(folder) / f"{self._found.name}.html"
 
     def svg(self) -> Picture:
         """The graph of the win rate over the moves, with the costly moves."""
+        from engine.insight.review.writing import drawings  # loads Jinja
+
         return stand_alone(drawings(self._found)["winrate"])
 
     def _repr_svg_(self) -> str:

@@ -111,7 +111,7 @@ def test_the_command_starts_light():
 
 def test_the_library_starts_light():
     heavy = ("torch", "starlette", "uvicorn", "matplotlib", "jinja2", "ray", "pandas", "onnx", "onnxruntime", "click",
-             "rich", "asyncio", "bench.match", "engine.train")  # fmt: skip
+             "rich", "bench.match", "engine.train")  # fmt: skip
     code = f"import keima, sys; print([name for name in {heavy} if name in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
