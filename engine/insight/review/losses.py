@@ -26,6 +26,7 @@ from statistics import median
 from engine.go.geometry import BLACK, WHITE, index_of
 from engine.go.phases import PHASES, phase_of
 from engine.insight.review.turns import MOST_CANDIDATES, Candidate, Turn
+from engine.pictures.candidates import THRESHOLDS as POINTS_LOST
 
 KINDS = ("excellent", "great", "good", "inaccuracy", "mistake", "blunder")
 UNBLAMED = KINDS.index("good")
@@ -34,7 +35,7 @@ POINTS, PERCENT = "points", "percent"
 """Units of losses: points of the lead or, for networks without a score head, percent of the win rate"""
 A_POINT = {POINTS: 1.0, PERCENT: 4.0}
 """By unit: the loss that counts as much as one point"""
-THRESHOLDS = {POINTS: (0.2, 0.6, 1.2, 4.0, 10.0), PERCENT: (0.5, 1.0, 2.0, 5.0, 15.0)}
+THRESHOLDS = {POINTS: POINTS_LOST, PERCENT: (0.5, 1.0, 2.0, 5.0, 15.0)}
 """By unit: minimum loss of each of ``KINDS`` after the first. Source of those in points: OGS"""
 SURE = 2.0
 """A loss is blamed on its move if it exceeds this many standard deviations of its noise"""
