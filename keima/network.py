@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config.declaration import core_count
-from engine.features.encoder import Encoder, encode_all, encoder_named, inputs, sample_inputs, with_profile
+from engine.features.encoder import encode_all, encoder_named, inputs, sample_inputs, with_profile
 from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.position import legal_moves
 from engine.inference.server import InferenceServer
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Inputs: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
 """Planes float32[B, C, N, N] and global values float32[B, G]"""
-MOST_ON_CPU, MOST_ON_GPU = 32, 128
+MOST_ON_CPU, MOST_ON_GPU = 16, 128
 """Maximum number of boards in one request to the inference server: the first are evaluated while others are encoded"""
 IN_FLIGHT = 3
 """Maximum number of requests in flight for each evaluator of the server, which bounds memory"""
@@ -159,7 +159,6 @@ class Network:
     """
 
     _close: Callable[[], object]
-    """releases the server, if it is the network's own"""
 
     def __init__(
         self, weights: "str | PathLike[str]" = "default", device: str = "auto", *, human_profile: str = ""
@@ -177,24 +176,26 @@ class Network:
         """
         path = find_network(fspath(weights))
         networks = [load_network(path, one, sample_inputs) for one in choose_devices(device)]
-        encoder = with_profile(encoder_named(networks[0].spec.encoder), human_profile)
+        # Before threads are started: it may be refused.
+        with_profile(encoder_named(networks[0].spec.encoder), human_profile)
         server = InferenceServer(networks, reload=partial(load_network, path, samples=sample_inputs))
-        self._set_up(path, server, encoder)
+        self._set_up(path, server, human_profile)
         # Also if the network is dropped without being closed: the server does not refer to it.
         self._close = weakref.finalize(self, server.close)
 
     @classmethod
-    def _of_server(cls, path: NetworkPath, server: InferenceServer, encoder: Encoder) -> Self:
+    def _of_server(cls, path: NetworkPath, server: InferenceServer, human_profile: str = "") -> Self:
         """The network of a server that another object closes."""
         network = cls.__new__(cls)
-        network._set_up(path, server, encoder)
+        network._set_up(path, server, human_profile)
+        network._close = lambda: None
         return network
 
-    def _set_up(self, path: NetworkPath, server: InferenceServer, encoder: Encoder) -> None:
-        self._path, self._server, self._encoder, self._spec = path, server, encoder, server.spec
+    def _set_up(self, path: NetworkPath, server: InferenceServer, human_profile: str) -> None:
+        self._path, self._server, self._spec, self._human_profile = path, server, server.spec, human_profile
+        self._encoder = with_profile(encoder_named(server.spec.encoder), human_profile)
         self._most = MOST_ON_GPU if server.batches_requests else MOST_ON_CPU
         self._spare: dict[int, list[_Slots]] = {}
-        self._close = lambda: None
 
     def close(self) -> None:
         """Release the network's threads and memory; later evaluations fail. A network of an engine stays open."""
@@ -311,7 +312,7 @@ class Network:
 
     def encode(self, boards: Board | Iterable[Board], symmetry: int = 0) -> Inputs:
         """As :func:`encode`, by the network's encoder, with its human profile."""
-        return _encoded(boards, self._encoder, symmetry)
+        return _encoded(boards, self.encoder, self._human_profile, symmetry)
 
     def trace(self, board: Board) -> dict[str, NDArray[np.float32]]:
         """The outputs of every layer for a board, computed in float32 on the CPU.
@@ -401,15 +402,16 @@ def encode(boards: Board | Iterable[Board], encoder: str, symmetry: int = 0) -> 
     Raises:
         ValueError: no such encoder or symmetry, no boards, or boards of several sizes; one line.
     """
-    return _encoded(boards, encoder_named(encoder), symmetry)
+    return _encoded(boards, encoder, "", symmetry)
 
 
-def _encoded(boards: Board | Iterable[Board], encoder: Encoder, symmetry: int) -> Inputs:
+def _encoded(boards: Board | Iterable[Board], encoder: str, human_profile: str, symmetry: int) -> Inputs:
     given = [boards] if isinstance(boards, Board) else list(boards)
     _check(given, symmetry)
     if len(sizes := sorted({board.size for board in given})) > 1:
         raise ValueError(f"boards of {', '.join(map(str, sizes))} in one array, expected one size")
-    return inputs(encoder, [board._game.position for board in given], symmetry, core_count())
+    chosen = with_profile(encoder_named(encoder), human_profile)
+    return inputs(chosen, [board._game.position for board in given], symmetry, core_count())
 
 
 def _check(boards: Sequence[Board], symmetry: int) -> None:

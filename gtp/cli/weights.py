@@ -312,7 +312,7 @@ def _list_downloads(known: dict[str, Download], as_json: bool) -> None:
 def convert_command(network: str, target: Path) -> None:
     """Convert NETWORK to ONNX, or between Leela Zero's format and ours, and write it to FILE.
 
-    Any network becomes an ONNX graph if FILE ends in .onnx (pip install onnx beside Keima); its inputs are those of our
+    Any network becomes an ONNX graph if FILE ends in .onnx (needs pip install onnx); its inputs are those of our
     encoders, its outputs our heads. A network of AlphaGo Zero's architecture for 19x19 (keima train dual --network
     alphago-zero) becomes one for Leela Zero if FILE ends in .txt or, compressed, in .gz. A Leela Zero network becomes
     one of ours if FILE ends in .safetensors.

@@ -89,7 +89,7 @@ def _imported_onnx() -> Any:
         import onnx
     except (ImportError, OSError) as error:
         raise ValueError(
-            f"export to ONNX needs the package onnx ({one_line(error)}), expected: pip install onnx beside Keima"
+            f"export to ONNX needs the package onnx ({one_line(error)}), expected: pip install onnx"
         ) from error
     return onnx
 
