@@ -27,6 +27,7 @@ from keima.analysis import Analysis, unwrapped
 from keima.board import Board
 from keima.info import Info, info_of, ownership_of
 from keima.moves import Color, Move, MoveLike, move_at, point_of
+from keima.network import Network
 from keima.perspective import Lead, Ownership
 from keima.tree import Tree
 from weights import DEFAULT, NO_NETWORK, find_network, players
@@ -179,6 +180,19 @@ class Engine:
         """The network's name; empty without a network."""
         spec = self._live.player.parts.spec
         return "" if spec is None else spec.name
+
+    @property
+    def network(self) -> Network:
+        """The engine's network, for evaluations without a search; it is closed with the engine.
+
+        Raises:
+            ValueError: the engine has no network, or is closed; one line.
+        """
+        self._check_open()
+        player = self._live.player
+        if player.server is None or player.network_path is None:
+            raise ValueError("the engine has no network, expected other weights than 'none'")
+        return Network._of_server(player.network_path, player.server)
 
     @property
     def sizes(self) -> tuple[int, int]:
