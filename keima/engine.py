@@ -409,6 +409,8 @@ class Engine:
         except BaseException as error:
             if not future.done():
                 self._live.cancel(future)
+            if isinstance(error, Exception):
+                self._check_open()
             raise unwrapped(error) from None
         self._check_open()
         return made(found)
@@ -424,6 +426,7 @@ class Engine:
             self._live.cancel(future)
             raise
         except Exception as error:
+            self._check_open()
             raise unwrapped(error) from None
         self._check_open()
         return made(found)
