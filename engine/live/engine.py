@@ -96,19 +96,22 @@ class Engine:
         return self._player
 
     def submit(
-        self, work: Callable[[Player], T], is_open_ended: bool = False, on_interrupt: Callable[[], None] = lambda: None
-    ) -> "Future[T]":
+        self, work: Callable[[Player], T], is_open_ended: bool = False, on_interrupt: Callable[[], None] = lambda: None,
+        future: "Future[T] | None" = None,
+    ) -> "Future[T]":  # fmt: skip
         """Queue a work; an open-ended one that runs or waits ends.
 
         Args:
             work: called with the player in the engine's thread. It may leave any game on the player's board.
             is_open_ended: the next work interrupts this one.
             on_interrupt: called when the running work is interrupted, after the player; any thread, at once.
+            future: gets the result and is returned; None = a new one. A caller that Ctrl-C may interrupt in this call
+                can :meth:`cancel` its own.
         Returns:
             Future: cancelled before it runs, the work never runs. It fails with ``RuntimeError`` if the player could
             not be loaded or the engine is closed.
         """
-        future: Future[T] = Future()
+        future = Future() if future is None else future
         with self._changed:
             if self._is_closed or self.state.name == "failed":
                 future.set_exception(RuntimeError(self.state.text or "the engine is closed"))
@@ -130,6 +133,7 @@ class Engine:
         prepare: Callable[[Player], None] = lambda player: None,
         moves: MoveFilter = EVERY_MOVE,
         limits: SearchLimits | None = None,
+        future: "Future[Chosen] | None" = None,
     ) -> "Future[Chosen]":
         """Choose a move for the side to move.
 
@@ -138,6 +142,7 @@ class Engine:
             clock: clocks of both colours, only read; None = the limits of the player's options.
             watcher, purpose, moves, limits: as for :meth:`engine.play.player.Player.genmove`.
             prepare: called before the search, to change the player's options.
+            future: as for :meth:`submit`.
         """
         session = session_of(game, clock)
 
@@ -146,7 +151,7 @@ class Engine:
             point = player.genmove(session.game.to_move, purpose, watcher, moves, limits=limits)
             return Chosen(point, player.last_genmove_report)
 
-        return self.submit(work)
+        return self.submit(work, future=future)
 
     def analyse(
         self,
@@ -156,6 +161,7 @@ class Engine:
         limits: SearchLimits | None = None,
         is_open_ended: bool = True,
         wide_root_noise: float | None = None,
+        future: "Future[Report | None] | None" = None,
     ) -> "Future[Report | None]":
         """Analyse a position until a limit is reached, the work is interrupted or, if it is open-ended, another comes.
 
@@ -163,7 +169,7 @@ class Engine:
             game: copied at once. The search keeps its tree if the position follows from the one searched before.
             watcher: gets the reports, in the engine's thread.
             moves, limits, wide_root_noise: as for :meth:`engine.play.player.Player.analyze`.
-            is_open_ended: as for :meth:`submit`.
+            is_open_ended, future: as for :meth:`submit`.
         Returns:
             Future: the last report; None = interrupted before the search began.
         """
@@ -173,7 +179,7 @@ class Engine:
             self._take_over(player, session)
             return player.analyze(session.game.to_move, watcher, moves, limits, wide_root_noise)
 
-        return self.submit(work, is_open_ended)
+        return self.submit(work, is_open_ended, future=future)
 
     def _take_over(
         self, player: Player, session: GameSession, prepare: Callable[[Player], None] = lambda player: None
