@@ -93,7 +93,7 @@ class Board:
         board = cls(size, rules=rules, komi=komi)
         by_black, by_white = captured
         board._game.setup_stones(
-            [point_of(move, size) for move in black], [point_of(move, size) for move in white], Color.of(to_move),
+            [point_of(move, size) for move in black], [point_of(move, size) for move in white], int(Color.of(to_move)),
             (by_white, by_black),
         )  # fmt: skip
         return board

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
-from typing import Self, TypeVar, overload
+from typing import Self, TypeAlias, TypeVar, overload
 
 from engine.config import FULL, RANKS, PlayOptions, SearchOptions, SetupOptions
 from engine.go.game import Game
@@ -35,6 +35,8 @@ from weights import DEFAULT, NO_NETWORK, find_network, players
 T = TypeVar("T")
 R = TypeVar("R")
 Options = TypeVar("Options", SetupOptions, PlayOptions, SearchOptions)
+Start: TypeAlias = Callable[["Future[T]"], object]
+"""Submits a work whose result the given future gets"""
 LEVELS = (*RANKS, FULL)
 
 
@@ -331,7 +333,7 @@ class Engine:
         """
         game = self._game_of(board)
         self._check_open()
-        found = self._wait(self._live.estimate_end(game), lambda found: found)
+        found = self._live.estimate_end(game).result()
         to_move, size = Color(game.to_move), game.size
         dead = [move_at(point, size) for point in found.dead]
         return Estimate(Lead(found.lead_black, to_move), ownership_of(found.ownership_black, to_move, size), dead)
@@ -355,8 +357,11 @@ class Engine:
             raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
         game = self._game_of(board)
         self._check_open()
-        drawn = self._live.on_game(game, lambda player: picture(player, kind, visits, layer))
-        return self._wait(drawn, stand_alone)
+
+        def draw(player: Player) -> str:
+            return picture(player, kind, visits, layer)
+
+        return self._wait(lambda future: self._live.on_game(game, draw, future), stand_alone)
 
     def tree(self) -> Tree:
         """The tree of the latest search of a single board, also while an analysis runs; the copy does not change.
@@ -377,7 +382,7 @@ class Engine:
             self._live.release_tree(player)
             player.forget()
 
-        self._wait(self._live.submit(work), lambda found: found)
+        self._live.submit(work).result()
 
     def _game_of(self, board: Board) -> Game:
         """A copy of a board's game."""
@@ -389,34 +394,35 @@ class Engine:
     def _chosen(
         self, game: Game, limit: Limit | None, level: str | None, avoid: Iterable[MoveLike],
         allow: Iterable[MoveLike] | None, may_resign: bool,
-    ) -> "Future[Chosen]":  # fmt: skip
+    ) -> "Start[Chosen]":  # fmt: skip
         level = _checked_level(level or self.level)
         if limit is None and level == FULL:
             limit = DEFAULT_LIMIT
         moves = _filter(Board._of_game(game), avoid, allow)
         self._check_open()
-        return self._live.genmove(
+        return lambda future: self._live.genmove(
             game,
             purpose=Purpose.PLAY if may_resign else Purpose.ANSWER,
             prepare=lambda player: player.configure(replace(player.options, level=level), player.search_options),
             moves=moves,
             limits=None if limit is None else limits_of(limit),
+            future=future,
         )
 
     def _report(
         self, game: Game, limit: Limit | None, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] | None,
         ownership: bool, wide_root_noise: float,
-    ) -> "Future[Report | None]":  # fmt: skip
+    ) -> "Start[Report | None]":  # fmt: skip
         moves = _filter(Board._of_game(game), avoid, allow)
         watcher = Watcher(lambda report: None, math.inf, math.inf, ownership=ownership)
         self._check_open()
         limits, noise = limits_of(limit or DEFAULT_LIMIT), _noise(wide_root_noise)
-        return self._live.analyse(game, watcher, moves, limits, is_open_ended=False, wide_root_noise=noise)
+        return lambda future: self._live.analyse(game, watcher, moves, limits, False, noise, future)
 
     def _batch(
         self, boards: Iterable[Board], limit: Limit | None, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] | None,
         ownership: bool, wide_root_noise: float,
-    ) -> "Future[list[Info]]":  # fmt: skip
+    ) -> "Start[list[Info]]":  # fmt: skip
         avoided, allowed = list(avoid), None if allow is None else list(allow)
         games, filters = list[Game](), list[MoveFilter]()
         for board in boards:
@@ -426,7 +432,7 @@ class Engine:
         batch = Batch([game.position for game in games], filters, limits, ownership, _noise(wide_root_noise))
         return self._searched(batch, lambda one: info_of(games[one.number], one.report, one.ownership_black))
 
-    def _searched(self, batch: Batch, made: Callable[[Searched], R]) -> "Future[list[R]]":
+    def _searched(self, batch: Batch, made: Callable[[Searched], R]) -> "Start[list[R]]":
         """Search a batch; results are made in the engine's thread, in the order of the positions."""
 
         def work(player: Player) -> list[R]:
@@ -438,28 +444,35 @@ class Engine:
             return [found[number] for number in sorted(found)]
 
         self._check_open()
-        return self._live.submit(work, on_interrupt=batch.interrupt)
+        return lambda future: self._live.submit(work, on_interrupt=batch.interrupt, future=future)
 
     def _check_open(self) -> None:
         if self.is_closed:
             raise ValueError("the engine is closed")
 
-    def _wait(self, future: "Future[T]", made: Callable[[T], R]) -> R:
-        """Wait for a work; any exception in between, as Ctrl-C, interrupts it."""
+    def _wait(self, start: "Start[T]", made: Callable[[T], R]) -> R:
+        """Start a work and wait for it; any exception in between, as Ctrl-C, interrupts it."""
+        # Made before the work is submitted, so that no interruption leaves a search behind that cannot be stopped.
+        future: Future[T] = Future()
         try:
+            start(future)
             found = future.result()
         except CancelledError:
             raise ValueError("the engine is closed") from None
         except BaseException as error:
             if not future.done():
                 self._live.cancel(future)
+            if isinstance(error, Exception):
+                self._check_open()
             raise unwrapped(error) from None
         self._check_open()
         return made(found)
 
-    async def _wait_async(self, future: "Future[T]", made: Callable[[T], R]) -> R:
-        """Wait for a work; the coroutine's cancellation interrupts it."""
+    async def _wait_async(self, start: "Start[T]", made: Callable[[T], R]) -> R:
+        """Start a work and wait for it; the coroutine's cancellation interrupts it."""
+        future: Future[T] = Future()
         try:
+            start(future)
             found = await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -468,6 +481,7 @@ class Engine:
             self._live.cancel(future)
             raise
         except Exception as error:
+            self._check_open()
             raise unwrapped(error) from None
         self._check_open()
         return made(found)

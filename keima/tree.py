@@ -63,7 +63,8 @@ class Tree:
         return f"<Tree of {len(self)} nodes, {self.root.visits} visits>"
 
     def svg(self, nodes: int = 30, depth: int = 6) -> Picture:
-        """A picture of the top of the tree: each move with its visits and the win rate of its player.
+        """A picture of the top of the tree: each move with its visits and the win rate of its player, the root with its
+        side to move.
 
         Args:
             nodes: number of nodes; the most visited ones are drawn.
@@ -76,8 +77,9 @@ class Tree:
         for node in (TreeNode(self, int(row)) for row in rows):
             parent = int(np.searchsorted(rows, node.parent.row)) if node.parent else -1
             share = node.visits / max(1, self.root.visits)
-            text = str(node.move or self.board.to_move)
-            drawn.append(Drawn(parent, node.depth, text, node.visits, share, node.win_rate.pov(node.color), node.color))
+            color = node.color if node.move else node.to_move
+            text = str(node.move or color)
+            drawn.append(Drawn(parent, node.depth, text, node.visits, share, node.win_rate.pov(color), color))
         return stand_alone(drawn_tree(drawn, f"Search tree of {self.root.visits} visits"))
 
     def _repr_svg_(self) -> str:

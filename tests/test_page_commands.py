@@ -82,7 +82,7 @@ SUITE = "boardsize 9\n10 reg_genmove black\n#? [E5]*\n"
 def blocks_of(page: Path) -> list[list[str]]:
     """Commands of a page's fenced blocks, each in one line and without its comment; blocks without any are left out."""
     found = []
-    for block in re.findall(r"^```\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M):
+    for block in re.findall(r"^```\w*\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M):
         lines = re.sub(r" *\\\n *", " ", block).splitlines()
         bare = [re.sub(r" {2,}(#.*|\(.*\))$", "", line).removeprefix("exec ").strip() for line in lines]
         found.append([line for line in bare if re.match(rf"(/path\S*/)?({'|'.join(PROGRAMS)})( |$)", line)])

@@ -97,19 +97,22 @@ class Engine:
         return self._player
 
     def submit(
-        self, work: Callable[[Player], T], is_open_ended: bool = False, on_interrupt: Callable[[], None] = lambda: None
-    ) -> "Future[T]":
+        self, work: Callable[[Player], T], is_open_ended: bool = False, on_interrupt: Callable[[], None] = lambda: None,
+        future: "Future[T] | None" = None,
+    ) -> "Future[T]":  # fmt: skip
         """Queue a work; an open-ended one that runs or waits ends.
 
         Args:
             work: called with the player in the engine's thread. It may leave any game on the player's board.
             is_open_ended: the next work interrupts this one.
             on_interrupt: called when the running work is interrupted, after the player; any thread, at once.
+            future: gets the result and is returned; None = a new one. A caller that Ctrl-C may interrupt in this call
+                can :meth:`cancel` its own.
         Returns:
             Future: cancelled before it runs, the work never runs. It fails with ``RuntimeError`` if the player could
             not be loaded or the engine is closed.
         """
-        future: Future[T] = Future()
+        future = Future() if future is None else future
         with self._changed:
             if self._is_closed or self.state.name == "failed":
                 future.set_exception(RuntimeError(self.state.text or "the engine is closed"))
@@ -131,6 +134,7 @@ class Engine:
         prepare: Callable[[Player], None] = lambda player: None,
         moves: MoveFilter = EVERY_MOVE,
         limits: SearchLimits | None = None,
+        future: "Future[Chosen] | None" = None,
     ) -> "Future[Chosen]":
         """Choose a move for the side to move.
 
@@ -139,6 +143,7 @@ class Engine:
             clock: clocks of both colours, only read; None = the limits of the player's options.
             watcher, purpose, moves, limits: as for :meth:`engine.play.player.Player.genmove`.
             prepare: called before the search, to change the player's options.
+            future: as for :meth:`submit`.
         """
         session = session_of(game, clock)
 
@@ -147,7 +152,7 @@ class Engine:
             point = player.genmove(session.game.to_move, purpose, watcher, moves, limits=limits)
             return Chosen(point, player.last_genmove_report)
 
-        return self.submit(work)
+        return self.submit(work, future=future)
 
     def analyse(
         self,
@@ -157,6 +162,7 @@ class Engine:
         limits: SearchLimits | None = None,
         is_open_ended: bool = True,
         wide_root_noise: float | None = None,
+        future: "Future[Report | None] | None" = None,
     ) -> "Future[Report | None]":
         """Analyse a position until a limit is reached, the work is interrupted or, if it is open-ended, another comes.
 
@@ -164,7 +170,7 @@ class Engine:
             game: copied at once. The search keeps its tree if the position follows from the one searched before.
             watcher: gets the reports, in the engine's thread.
             moves, limits, wide_root_noise: as for :meth:`engine.play.player.Player.analyze`.
-            is_open_ended: as for :meth:`submit`.
+            is_open_ended, future: as for :meth:`submit`.
         Returns:
             Future: the last report; None = interrupted before the search began.
         """
@@ -174,7 +180,7 @@ class Engine:
             self._take_over(player, session)
             return player.analyze(session.game.to_move, watcher, moves, limits, wide_root_noise)
 
-        return self.submit(work, is_open_ended)
+        return self.submit(work, is_open_ended, future=future)
 
     def _take_over(
         self, player: Player, session: GameSession, prepare: Callable[[Player], None] = lambda player: None
@@ -198,12 +204,13 @@ class Engine:
                 return None
             return self._searched.copy(), self.player.search.snapshot()
 
-    def on_game(self, game: Game, work: Callable[[Player], T]) -> "Future[T]":
+    def on_game(self, game: Game, work: Callable[[Player], T], future: "Future[T] | None" = None) -> "Future[T]":
         """Queue a work on a game's position.
 
         Args:
             game: copied at once.
             work: called in the engine's thread with the player, whose game and search have the position.
+            future: as for :meth:`submit`.
         """
         session = session_of(game)
 
@@ -211,7 +218,7 @@ class Engine:
             self._take_over(player, session)
             return work(player)
 
-        return self.submit(on_position)
+        return self.submit(on_position, future=future)
 
     def estimate_end(self, game: Game) -> "Future[EndEstimate]":
         """Estimate ownership, dead stones and score if play ended in the game's position."""

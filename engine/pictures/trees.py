@@ -29,9 +29,9 @@ class Drawn(NamedTuple):
     share: float
     """share of the root's visits"""
     win_rate: float
-    """of the move's player, 0 to 1"""
+    """of the node's colour, 0 to 1"""
     color: int
-    """colour of the move's player"""
+    """colour of the stone: the move's player, for the root the side to move"""
 
 
 def drawn_tree(nodes: Sequence[Drawn], title: str) -> Markup:

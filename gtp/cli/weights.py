@@ -318,9 +318,9 @@ def convert_command(network: str, target: Path) -> None:
     one of ours if FILE ends in .safetensors.
     """
     calm_openmp()
-    from engine.nets.files.read import convert
+    from engine.nets.files.read import ONNX, convert
 
-    convert(find_network(network), target)
+    convert(find_network(network) if target.suffix == ONNX else find(network), target)
     show_text(f"written: {target} ({_size(target.stat().st_size)})")
 
 

@@ -143,4 +143,4 @@ def test_an_ending_is_shown_as_soon_as_the_network_says_that_it_matters(search, 
             interrupted.set()
 
     analyze(search, interrupted, Watcher(take, 0.02, 0.01), EVERY_MOVE, ending=ending)
-    assert shown == [1, 2]
+    assert shown == [1, 2, 3], "the third is the one that is returned"
