@@ -273,8 +273,8 @@ class Board:
     def stones(self) -> NDArray[np.uint8]:
         """uint8[N, N]: 0 = empty, 1 = Black, 2 = White, row 0 at the top.
 
-        A read-only view of the board's memory: moves played later show in it, until one is taken back or the rules
-        change; ``board.stones.copy()`` stays as it is.
+        A read-only view of the board's memory without a copy: moves played later show in it. ``undo``, other rules and
+        very long games put the board into other memory: ask again after them. ``stones.copy()`` stays as it is.
         """
         size = self.size
         rows = self._game.position.board.color[size + 1 : (size + 1) ** 2].reshape(size, size + 1)

@@ -13,6 +13,7 @@ from engine.nets.architectures.registry import ARCHITECTURES
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "examples"
 VERTEX = r"(?:[A-HJ][1-9]|pass)"
 EXAMPLES = {
+    "alphago_pictures": (["{tmp}"], r"alphago-figure5.svg\n.*alphago-policies.svg\n.*alphago-layers.svg\n"),
     "analyse_position": (
         [],
         rf"Black to move, 200 visits\n.*\n(?:{VERTEX} +\d+ +\d+\.\d% +[+-]\d.*\n)+Black is expected",
@@ -32,8 +33,9 @@ def test_every_example_is_tested():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_runs(name, capsys, monkeypatch):
+def test_an_example_runs(name, capsys, monkeypatch, tmp_path):
     arguments, expected = EXAMPLES[name]
+    arguments = [word.replace("{tmp}", str(tmp_path)) for word in arguments]
     # A module by name: kernels that are loaded from the cache look for the one that they were compiled in.
     spec = importlib.util.spec_from_file_location(f"examples_{name}", FOLDER / f"{name}.py")
     example = importlib.util.module_from_spec(spec)

@@ -54,8 +54,8 @@ from engine.system.run_folder import add_line
 from weights import DEFAULT
 
 NAMES = (
-    "legality", "superko", "counts", "library", "damage", "fuzz", "fuzz_json", "clocked", "evaluator", "kills", "actors",
-    "memory",
+    "legality", "superko", "counts", "library", "damage", "fuzz", "fuzz_json", "clocked", "evaluator", "kills",
+    "actors", "memory",
 )  # fmt: skip
 """Parts, by the names of their modules in this folder, in the order of the table"""
 STOP_S = 15.0

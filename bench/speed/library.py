@@ -1,4 +1,4 @@
-"""``python -m bench.speed.library``: boards of Python libraries, time a call, one JSON line a figure.
+"""``python -m bench.speed.library``: boards of Python libraries, processor time a call, one JSON line a figure.
 
 Every library plays the same whole game. ``play/SIZE/LIBRARY`` is the mean time of a move, ``legal_moves`` of listing
 the legal moves of the side to move, ``copy`` of copying the board, ``undo`` of taking a move back, over all positions
@@ -14,7 +14,7 @@ Start at :func:`command`.
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import click
@@ -117,27 +117,27 @@ def call_times(library: Callable[[int], Any], size: int, moves: list[Cell]) -> t
     """Mean seconds of each call over a game, and the number of legal moves at each of its positions."""
     board = library(size)
     inputs = board.inputs(moves)
-    spent, counts = {"play": -perf_counter(), "legal_moves": 0.0}, []
+    spent, counts = {"play": -process_time(), "legal_moves": 0.0}, []
     for move in inputs:
         board.play(move)
-    spent["play"] += perf_counter()
+    spent["play"] += process_time()
     board = library(size)
     if hasattr(board, "copy"):
         spent["copy"] = 0.0
     for move in inputs:
         board.play(move)
-        start = perf_counter()
+        start = process_time()
         counts.append(board.legal_moves())
-        spent["legal_moves"] += perf_counter() - start
+        spent["legal_moves"] += process_time() - start
         if "copy" in spent:
-            start = perf_counter()
+            start = process_time()
             board.copy()
-            spent["copy"] += perf_counter() - start
+            spent["copy"] += process_time() - start
     if hasattr(board, "undo"):
-        spent["undo"] = -perf_counter()
+        spent["undo"] = -process_time()
         for _ in inputs:
             board.undo()
-        spent["undo"] += perf_counter()
+        spent["undo"] += process_time()
     return {call: seconds / len(inputs) for call, seconds in spent.items()}, counts
 
 

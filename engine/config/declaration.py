@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import Field, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin
 
 Options = TypeVar("Options")
 
@@ -133,11 +133,15 @@ def type_of(item: Field[Any]) -> Any:
 def checked(item: Field[Any], value: Any, name: str = "") -> Any:
     """Return a value, once it has the option's type and range; an integer is valid for a float and becomes one.
 
+    A list, of an option that may be given several times, becomes a tuple of checked values.
+
     Args:
         name: the option's name in messages; empty = its own.
     Raises:
         ValueError: wrong type or out of range; one line.
     """
+    if isinstance(value, list) and get_origin(item.type) is tuple:
+        return tuple(checked(item, one, name) for one in value)
     wanted = type_of(item)
     if wanted is float and type(value) is int and abs(value) < 2**63:
         value = float(value)

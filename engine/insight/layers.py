@@ -42,7 +42,8 @@ def layers(path: NetworkPath | None, position: Position, layer: str | None = Non
     found = _traced(path, size, planes.tobytes(), globals_.tobytes()).layers
     name = layer or next(iter(found))
     if name not in found:
-        raise ValueError(f"no layer {name[:40]!r} in network {network.spec.name}")
+        known = ", ".join(found)
+        raise ValueError(f"no layer {name[:40]!r} in network {network.spec.name}, expected one of {known}")
     values = np.nan_to_num(found[name][0])
     largest, picture = picture_of(values)
     return {

@@ -7,6 +7,7 @@ Source: Silver et al., "Mastering the game of Go with deep neural networks and t
 AlphaGo (black, to play) selected its move in an informal game against Fan Hui".
 """
 
+import math
 import time
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -36,11 +37,13 @@ PARTS = ("values", "qValue", "qRollout", "policy", "visits", "line", "tree")
 """The parts of :meth:`Thinking.now`: panels (a) to (f) of the figure, and the tree"""
 INTERVAL_S = 0.25
 """Minimum time between two results: what people can follow, at a cost that a search does not notice"""
+POLL_S = 0.005
+"""Interval between checks whether outputs have come"""
 VALUES_SHARE = 0.25
 """Share of the network's time for the values after every move, until all are known"""
 BEST_SHARE = 0.01
 """Minimum share of the visits of a move that is marked as the best by its win rate in the search"""
-ROLLOUTS_WANTED = "no rollouts in this search: start keima play with --rollout-weight 0.5"
+ROLLOUTS_WANTED = "no rollouts in this search: --rollout-weight 0.5 adds them"
 NO_NETWORK = "no network plays this board: values come from rollouts alone"
 
 
@@ -84,14 +87,39 @@ class Thinking:
         top, moves, rows = self._search.top()
         if moves == 0:
             return None
-        self._last_s, root = now_s, self._search.root
+        self._last_s = now_s
+        self._set_root()
+        if "values" in self._parts:
+            self._evaluate(top, moves, min(elapsed_s, 2 * INTERVAL_S))
+        return self._found(top, moves, rows)
+
+    def whole(self) -> dict[str, Any] | None:
+        """The result of :meth:`now` with the value after every move, which it waits for; to be called after a search.
+
+        None before the root is expanded.
+        """
+        top, moves, rows = self._search.top()
+        if moves == 0:
+            return None
+        self._set_root()
+        if "values" in self._parts:
+            while self._evaluate(top, moves, math.inf):
+                time.sleep(POLL_S)
+        return self._found(top, moves, rows)
+
+    def _set_root(self) -> None:
+        """Begin anew if the search has another position."""
+        root = self._search.root
         if root is not self._root:
             self.close()
             self._root, self._successors, self._failure = root, None, ""
+
+    def _found(self, top: TreeTop, moves: int, rows: int) -> dict[str, Any]:
+        """The result of :meth:`now` from a snapshot of the tree."""
+        root = self._search.root
         size, to_move = int(root.board.meta[META_SIZE]), int(root.meta[META_TO_MOVE])
         found: dict[str, Any] = {"toMove": color_word(to_move)}
         if "values" in self._parts:
-            self._evaluate(top, moves, min(elapsed_s, 2 * INTERVAL_S))
             found["values"] = self._values(size)
         indices = [_index(point, size) for point in top.point[:moves].tolist()]
         panels = _panels(self._search.setup, top, moves, indices)
@@ -114,22 +142,28 @@ class Thinking:
         if self._successors is not None:
             self._successors.cancel()
 
-    def _evaluate(self, top: TreeTop, moves: int, elapsed_s: float) -> None:
-        """Continue the evaluation of the positions after every move, likeliest moves first."""
+    def _evaluate(self, top: TreeTop, moves: int, elapsed_s: float) -> bool:
+        """Continue the evaluation of the positions after every move, likeliest moves first; False = there is no more.
+
+        Args:
+            elapsed_s: time of whose VALUES_SHARE the network may spend; infinite = all that it needs.
+        """
         network = self._search.setup.network
         if self._failure or network is None:
-            return
+            return False
         if self._successors is None:
             order = np.argsort(-top.prior[:moves], kind="stable")
             self._successors = self._search.successors(top.point[order].tolist())
         if self._successors is not None:
             server = network.server
             each_s = server.pace.seconds_per_position / max(1, server.evaluators)
-            most = int(VALUES_SHARE * elapsed_s / each_s) if each_s > 0.0 else 1
+            share_s = VALUES_SHARE * elapsed_s
+            most = moves if share_s == math.inf else int(share_s / each_s) if each_s > 0.0 else 1
             try:
-                self._successors.step(max(1, most))
+                return self._successors.step(max(1, most))
             except NetworkFailed as error:
                 self._failure = str(error)
+        return False
 
     def _values(self, size: int) -> dict[str, Any]:
         """Panel (a): the network's values after every move."""

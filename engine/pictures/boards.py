@@ -25,6 +25,8 @@ SHAPES: dict[str, Sequence[tuple[str, float, float]]] = {
     "cross": (("M", -5, -5), ("L", 5, 5), ("M", 5, -5), ("L", -5, 5)),
 }
 """Name of a mark -> its path about the point, as commands of SVG with their place; a circle has none"""
+LEAST_OWNERSHIP = 0.1
+"""Absolute ownership from which a point has a square"""
 LAYERS = '<g class="owners"></g><g class="stones"></g><g class="marks"></g>'
 """Empty SVG groups, drawn on a board, that ``board.js`` fills"""
 
@@ -124,12 +126,17 @@ def arrow(start: int, end: int, size: int) -> str:
     )
 
 
-def square(index: int, size: int, side: float, ink: str, opacity: float) -> str:
-    """A square around a point, as SVG."""
+def square(index: int, size: int, side: float, ink: str, opacity: float, corners: float = 0) -> str:
+    """A square around a point, as SVG.
+
+    Args:
+        corners: radius of its corners.
+    """
     x, y = centre(index, size)
+    rounded = f' rx="{corners:g}"' if corners else ""
     return (
-        f'<rect x="{x - side / 2:.1f}" y="{y - side / 2:.1f}" width="{side:.1f}" height="{side:.1f}" fill="{ink}"'
-        f' opacity="{opacity:.2f}"/>'
+        f'<rect x="{x - side / 2:.1f}" y="{y - side / 2:.1f}" width="{side:.1f}" height="{side:.1f}"{rounded}'
+        f' fill="{ink}" opacity="{opacity:.2f}"/>'
     )
 
 
@@ -151,7 +158,7 @@ def owners(values: Sequence[float], colors: Sequence[int], size: int) -> tuple[s
     below: list[str] = []
     above: list[str] = []
     for at, value in enumerate(values):
-        if abs(value) < 0.1:
+        if abs(value) < LEAST_OWNERSHIP:
             continue
         color = BLACK if value > 0 else WHITE
         is_dead = colors[at] not in (EMPTY, color)

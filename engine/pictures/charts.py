@@ -118,18 +118,19 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
     return svg(WIDTH, HEIGHT, "".join(parts))
 
 
-def side_by_side(charts: Iterable[str]) -> Markup:
-    """One drawing of several charts in rows of ``COLUMNS``; empty charts are left out."""
+def side_by_side(charts: Iterable[str], columns: int = COLUMNS) -> Markup:
+    """One drawing of several charts in rows of ``columns``; empty charts are left out."""
     shown = [chart for chart in charts if chart]
+    wide = max([WIDTH, *(size_of(chart)[0] for chart in shown)])
     parts, bottom = [], 0.0
-    for first in range(0, len(shown), COLUMNS):
-        row = shown[first : first + COLUMNS]
+    for first in range(0, len(shown), columns):
+        row = shown[first : first + columns]
         for column, chart in enumerate(row):
             width, height = size_of(chart)
-            place = f'x="{WIDTH * column}" y="{bottom:g}" width="{width:g}" height="{height:g}"'
+            place = f'x="{wide * column:g}" y="{bottom:g}" width="{width:g}" height="{height:g}"'
             parts.append(str(chart).replace("<svg ", f"<svg {place} ", 1))
         bottom += max(size_of(chart)[1] for chart in row)
-    return svg(WIDTH * min(COLUMNS, len(shown)), bottom, "".join(parts))
+    return svg(wide * min(columns, len(shown)), bottom, "".join(parts))
 
 
 def game_chart(

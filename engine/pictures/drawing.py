@@ -1,12 +1,14 @@
 """SVG drawings as elements of pages, as files, and as PNG.
 
 Colours are CSS variables of ``page.css``, which a page sets by its theme. Drawings consist of the elements that
-:func:`png` supports: ``rect``, ``circle``, ``path`` with the commands M, L, H, V and Z, ``text``, ``g`` and ``svg``.
+:func:`png` supports: ``rect``, ``circle``, ``path`` with the commands M, L, H, V and Z, ``text``, ``image`` (PNG as a
+data URL), ``g`` and ``svg``.
 PNG needs matplotlib, which the extra ``train`` installs.
 """
 
 import io
 import re
+from base64 import b64decode
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,8 +81,9 @@ def stand_alone(drawing: str, width: float | None = None) -> Picture:
         width: in pixels of a viewer; None = one for each unit of the drawing.
     """
     head, rest = drawing.split(">", 1)
-    shown = size_of(drawing)[0] if width is None else width
-    paper = '<rect width="100%" height="100%" fill="var(--paper)"/>'
+    wide, high = size_of(drawing)
+    shown = wide if width is None else width
+    paper = f'<rect width="{wide:g}" height="{high:g}" fill="var(--paper)"/>'
     style = f"{PICTURE}{{{LIGHT};font-family:sans-serif}}@media(prefers-color-scheme:dark){{{PICTURE}{{{DARK}}}}}"
     return Picture(f'{head} data-keima="" width="{shown:g}"><style>{style}</style>{paper}{rest}\n')
 
@@ -110,7 +113,7 @@ def png(drawing: str) -> bytes:
     figure = Figure((width * PIXELS / 72, height * PIXELS / 72), dpi=72, facecolor=COLORS["paper"])
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
-    _draw(axes, root, {}, (0.0, 0.0))
+    _draw(axes, root, {}, (0.0, 0.0, 1.0))
     figure.savefig(written, format="png")
     return written.getvalue()
 
@@ -121,27 +124,32 @@ def size_of(drawing: str) -> tuple[float, float]:
     return float(width), float(height)
 
 
-def _draw(axes: "Axes", parent: ElementTree.Element, inherited: dict[str, str], corner: tuple[float, float]) -> None:
+def _draw(
+    axes: "Axes", parent: ElementTree.Element, inherited: dict[str, str], place: tuple[float, float, float]
+) -> None:  # fmt: skip
     """Draw the children of an SVG element onto Matplotlib's axes, whose unit is the drawing's.
 
     Args:
         inherited: attributes of the enclosing elements.
-        corner: origin of the element's coordinates.
+        place: origin of the element's coordinates, and its scale.
     """
+    from matplotlib import image
     from matplotlib.patches import Circle, PathPatch, Rectangle
     from matplotlib.transforms import Affine2D
 
+    *corner, scale = place
     for element in parent:
         style = inherited | element.attrib
         number = {name: float(value) for name, value in element.attrib.items() if re.fullmatch(r"-?[\d.]+", value)}
         x, y = number.get("x", 0.0), number.get("y", 0.0)
         look: dict[str, Any] = {
-            "transform": Affine2D().translate(*corner) + axes.transData, "alpha": float(style.get("opacity", 1)),
+            "transform": Affine2D().scale(scale).translate(*corner) + axes.transData,
+            "alpha": float(style.get("opacity", 1)),
             "zorder": len(axes.get_children()),
-        }  # fmt: skip
+        }
         shape = look | {
             "facecolor": _color(style.get("fill", "black")), "edgecolor": _color(style.get("stroke", "none")),
-            "linewidth": PIXELS * float(style.get("stroke-width", 1)),
+            "linewidth": PIXELS * scale * float(style.get("stroke-width", 1)),
         }  # fmt: skip
         match element.tag.rpartition("}")[2]:
             case "rect":
@@ -153,9 +161,16 @@ def _draw(axes: "Axes", parent: ElementTree.Element, inherited: dict[str, str], 
             case "text":
                 look |= {"color": _color(style.get("fill", "black")), "weight": style.get("font-weight", "normal")}
                 look |= {"ha": {"middle": "center", "end": "right"}.get(style.get("text-anchor", ""), "left")}
-                axes.text(x, y, element.text or "", fontsize=PIXELS * float(style.get("font-size", 11)), **look)
+                axes.text(x, y, element.text or "", fontsize=PIXELS * scale * float(style.get("font-size", 11)), **look)
+            case "image":
+                pixels = image.imread(io.BytesIO(b64decode(style["href"].partition(",")[2])))
+                low, high = x + number["width"], y + number["height"]
+                axes.imshow(pixels, extent=(x, low, high, y), interpolation="nearest", **look)
             case "g" | "svg":
-                _draw(axes, element, style, (corner[0] + x, corner[1] + y))
+                inner = scale
+                if "viewBox" in element.attrib:
+                    inner *= number["width"] / float(element.attrib["viewBox"].split()[2])
+                _draw(axes, element, style, (corner[0] + scale * x, corner[1] + scale * y, inner))
 
 
 def _color(value: str) -> str:

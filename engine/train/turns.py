@@ -11,7 +11,7 @@ the same batches. Sources: Wu, "Accelerating Self-Play Learning in Go", 2019 (ar
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from engine.train.state import SAVE_S, read_state, resuming, write_state
 
 STATE = "state.safetensors"
 NEW = "keima-resnet"
-"""Name of the architecture of networks that start from random weights"""
+"""Name of the architecture of networks that start from random weights, if the shape names none"""
 SINCE = "since"
 """Entry of a state's metrics: the step from which the other entries sum the losses"""
 LOOK_EVERY = 10
@@ -94,11 +94,12 @@ class WindowBatches:
         return self._builder.from_search_rows(self._rows, which, symmetries)
 
 
-def first_network(shape: dict[str, int], size: int, start: Path | None, seed: int) -> tuple[Model, NetworkSpec]:
+def first_network(shape: dict[str, Any], size: int, start: Path | None, seed: int) -> tuple[Model, NetworkSpec]:
     """The initial network of a run, from a file or with random weights.
 
     Args:
-        shape: blocks, channels and so on of a network with random weights.
+        shape: ``network``, the architecture, and blocks, channels and so on of a network with random weights; what the
+            architecture does not have is left out.
         size: board size of the run.
         start: file of a network with policy and value; None = random weights.
         seed: random seed of the weights.
@@ -107,8 +108,12 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
     """
     if start is None:
         torch.manual_seed(seed)
-        encoder = ENCODERS[ARCHITECTURES[NEW].encoder]
-        model = new_model(NEW, {"planes": encoder.planes, "globals": encoder.globals} | shape)
+        name = shape.get("network", NEW)
+        architecture = ARCHITECTURES[name]
+        encoder = ENCODERS[architecture.encoder]
+        wanted = {"planes": encoder.planes, "globals": encoder.globals, "size": size} | shape
+        has = {item.name for item in fields(architecture.shape)}
+        model = new_model(name, {key: value for key, value in wanted.items() if key in has})
         return model, new_spec(model, "zero", sizes=(size, size))
     model, spec, _ = load_model(start)
     if not ("policy" in spec.heads and "value" in spec.heads):

@@ -208,8 +208,9 @@ class Zero:
         self._write(rate=self._rate(), shards=[shard["file"] for shard in shards[len(shards) - count :]])
 
     def _rate(self) -> float:
-        """The learning rate of a training phase that begins now; lower in the cooldown."""
-        rate, spent = self.config.train.rate, time.monotonic() - self._begun_s
+        """The learning rate of a training phase that begins now: after its drops, and lower in the cooldown."""
+        train, spent = self.config.train, time.monotonic() - self._begun_s
+        rate = train.rate * train.drop_factor ** sum(self.learner.step >= at for at in train.drop_at)
         is_cool = self._minutes > 0.0 and spent >= 60.0 * self._minutes * (1.0 - self.config.loop.cooldown)
         return rate * COOL if is_cool else rate
 

@@ -14,7 +14,8 @@ from engine.train.turns import window_rows
 
 WEIGHTS = tuple(item.name for item in fields(TrainOptions) if item.name.endswith("_weight"))
 LEARNING = (
-    *("optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "workers"),
+    *("optimizer", "momentum", "rate", "drop_factor", "drop_at", "warmup", "weight_decay", "clip", "ema", "workers"),
+    "value_loss",
     *(name for name in WEIGHTS if name not in ("result_weight", "decided_weight")),
 )
 """Training options of ``keima zero``; the two excluded loss weights are for results and labels from other sources"""
@@ -103,6 +104,7 @@ class NetworkShape(Checked):
     """Options of the shape of a new network; all recipes set it."""
 
     heading = "The network"
+    network: str = option("keima-resnet", "architecture of a new network", choices=("keima-resnet", "alphago-zero"))
     blocks: int = option(6, "residual blocks of a new network", low=1)
     channels: int = option(64, "channels of a new network", low=1)
     reply: int = option(
@@ -121,7 +123,7 @@ class ZeroConfig:
     loop: ZeroOptions
     play: SearchPlayOptions
     train: TrainOptions
-    shape: dict[str, int]
+    shape: dict[str, Any]
     """fields of :class:`NetworkShape` for a new network"""
     ladder: LadderOptions = field(default_factory=LadderOptions)
 
@@ -162,6 +164,24 @@ RECIPES: dict[int, dict[str, Any]] = {
     },
 }  # fmt: skip
 """Recipes: settings that differ from the defaults, by the largest board size that each recipe is for"""
+PUBLISHED: dict[str, Any] = {
+    # Network: 17 planes, a residual trunk of 19 blocks, heads for policy and value.
+    "size": 19, "network": "alphago-zero", "blocks": 19, "channels": 256, "reply": 0,
+    # Searches: every position is a row with the visits as target; no random komi, no help for random networks.
+    "visits": 1600, "fast_visits": 1, "full_share": 1.0, "decided_share": 1.0, "candidates": 0, "forced": 0.0,
+    "target_temperature": 1.0, "score_utility": 0.0, "surprise_weight": 0.0, "early_share": 0.0, "sensible": 0.0,
+    "first_sensible": 0.0, "first_visits": 1.0, "temperature": 1.0, "final_temperature": 0.05, "half_life": 30.0,
+    "komi": 7.5, "komi_sd": 0.0, "wide_komi_share": 0.0, "fair_komi": False, "resigns": True, "played_out": 0.1,
+    # Training: (z - v)^2 - pi log p + 1e-4 |weights|^2, by SGD; 25,000 games a turn, the last 500,000 in the window.
+    "optimizer": "sgd", "momentum": 0.9, "rate": 0.01, "drop_factor": 0.1, "drop_at": (400_000, 600_000), "warmup": 0,
+    "weight_decay": 2e-4, "clip": 0.0, "ema": 0.0, "value_loss": "mse", "policy_weight": 1.0, "value_weight": 1.0,
+    "batch": 2048, "first_rows": 5_000_000, "rows": 5_000_000, "samples": 1.5, "window": 100_000_000,
+    "window_slope": 0.0, "cooldown": 0.0, "gate": 0.55, "gate_games": 400,
+}  # fmt: skip
+"""AlphaGo Zero's settings for 19x19 as published (AGZ: 700,000 steps on 4.9 million games). c_puct and first play
+urgency are not published and stay Keima's; the temperature falls by half-lives instead of at move 30."""
+NAMED = {"published": PUBLISHED}
+"""Recipes by name, which override that of the board size"""
 KOMI = {2: 1.0, 3: 9.0, 4: 2.0, 5: 24.0, 6: 4.0, 7: 9.0}
 """Approximately fair komi by board size; 7 on other boards. On 5x5 perfect play gives Black all 25 points: at 25 Black
 could not win, so it is 24."""
@@ -171,4 +191,4 @@ def recipe_for(size: int) -> dict[str, Any]:
     """The recipe for a board size: that of the smallest board in :data:`RECIPES` that is at least as large, or of the
     largest board, with the komi of this size and a reply head."""
     recipe = next((recipe for largest, recipe in RECIPES.items() if size <= largest), RECIPES[max(RECIPES)])
-    return {"komi": KOMI.get(size, 7.0), "reply": 1} | recipe
+    return {"komi": KOMI.get(size, 7.0), "network": NetworkShape.network, "reply": NetworkShape.reply} | recipe

@@ -88,6 +88,7 @@ SUBCOMMANDS = {
         "Analyse positions: speak KataGo's JSON protocol on standard input and output",
     ),
     "review": ("gtp.cli.review:review", "Review games: say what each move cost and what was better"),
+    "picture": ("gtp.cli.picture:command", "Draw a position of a game as a network and a search see it"),
     "doctor": ("gtp.cli.doctor:doctor", "Check that everything works here, and say what to fix"),
     "match": ("bench.match.command:command", "Let two GTP engines play a match, and print the Elo difference"),
     "benchmark": ("bench.speed.benchmark:command", "Find the settings that play strongest on this machine"),

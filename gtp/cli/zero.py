@@ -34,7 +34,7 @@ from engine.train.turns import first_network
 from engine.zero.ladder import Ladder
 from engine.zero.loop import MANIFEST, Zero
 from engine.zero.networks import NETWORK
-from engine.zero.options import LEARNING, SHAPE, LadderOptions, NetworkShape, ZeroConfig, ZeroOptions, recipe_for
+from engine.zero.options import LEARNING, NAMED, SHAPE, LadderOptions, NetworkShape, ZeroConfig, ZeroOptions, recipe_for
 from engine.zero.page import write_page
 from engine.zero.self_play import compile_self_play, is_compiled
 from engine.zero.turn import Progress
@@ -55,7 +55,8 @@ TITLE = (
     "options of the command line override it.",
 )
 RECIPE_ONLY = {
-    *("first_sensible", "first_visits", "sensible", "window", "window_power", "window_slope"),
+    *("first_sensible", "first_visits", "sensible", "window", "window_power", "window_slope", "network"),
+    *("momentum", "drop_factor", "drop_at", "value_loss"),
     *(item.name for item in KNOWN[LadderOptions]),
 }
 """Settings that only a recipe sets, without an option of the command line"""
@@ -64,7 +65,7 @@ SHOWN = {"blocks", "channels", "visits"}
 RENAMED = {"policy_temperature": "target_temperature"}
 """Name of a setting in earlier versions -> its name now"""
 MINUTES_HELP = "time limit, after which the run is saved to resume later; 0 = no limit"
-RECIPE_HELP = "TOML file of settings that override the recipe of the board size"
+RECIPE_HELP = "settings that override those of the board size: published, as of AlphaGo Zero, or a TOML file"
 DRY_RUN_HELP = "print all settings of the run as a recipe, each with its help and value, and exit"
 CONSTANT = {"schedule": "constant"}
 """Fixed options of training: the rate is constant within a turn, since the loop sets it for each turn"""
@@ -94,7 +95,7 @@ def _moved(name: str) -> str:
 @click.command("zero", cls=GroupedCommand)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the run")
 @click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the folder's, else 9", help="board size")
-@click.option("--recipe", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=RECIPE_HELP)
+@click.option("--recipe", metavar="RECIPE", help=RECIPE_HELP)
 @click.option("--start", metavar="NETWORK", help="network (name or file) to begin with instead of random weights")
 @click.option("--minutes", default=0.0, type=Number(0), metavar="MINUTES", help=MINUTES_HELP)
 @click.option("--turns", default=0, type=Whole(0), help="number of networks after which the run stops; 0 = no limit")
@@ -105,7 +106,7 @@ def _moved(name: str) -> str:
 @ray_options
 @click.pass_context
 def zero(
-    ctx: click.Context, /, out: Path, size: int | None, recipe: Path | None, start: str | None, dry_run: bool,
+    ctx: click.Context, /, out: Path, size: int | None, recipe: str | None, start: str | None, dry_run: bool,
     **rest: Any,
 ) -> None:  # fmt: skip
     """Learn Go from nothing but self-play: AlphaGo Zero.
@@ -127,7 +128,7 @@ def zero(
     chosen = {name for name in rest if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if start and (wrong := [name for name in SHAPE if name in chosen]):
         raise ValueError(f"--{wrong[0]} is the shape of a new network, expected none with --start")
-    given = read_settings(recipe, RECIPE, RENAMED) if recipe else {}
+    given = _settings(recipe) if recipe else {}
     given = {name: value for name, value in given.items() if not start or name not in SHAPE}
     size = size or given.get("size") or (before["options"]["size"] if before else 9)
     config = config_of(size, given | {name: rest[name] for name in chosen}, before)
@@ -135,13 +136,26 @@ def zero(
     if dry_run:
         model, _ = first_network(config.shape, size, first, config.play.seed)
         values = {name: value for group in config.settings.values() for name, value in group.items()}
-        click.echo(render(asdict(model.shape) | values, RECIPE, TITLE), nl=False)
+        click.echo(render(config.shape | asdict(model.shape) | values, RECIPE, TITLE), nl=False)
         return
     try:
         with alone_in(out):
             _run(out, config, first, console, **{name: rest[name] for name in RUN_OPTIONS})
     except KeyboardInterrupt:
         ctx.exit(INTERRUPTED)
+
+
+def _settings(recipe: str) -> dict[str, Any]:
+    """The settings of a recipe: its name, or a file.
+
+    Raises:
+        ValueError: no such recipe, or the file is damaged; one line.
+    """
+    if recipe in NAMED:
+        return dict(NAMED[recipe])
+    if not Path(recipe).is_file():
+        raise ValueError(f"--recipe {recipe}: no such file, expected a TOML file or {' or '.join(NAMED)}")
+    return read_settings(Path(recipe), RECIPE, RENAMED)
 
 
 RUN_OPTIONS = ("minutes", "turns", "device", "threads", "executor")
@@ -174,7 +188,12 @@ def config_of(size: int, given: dict[str, Any], before: dict[str, Any]) -> ZeroC
         ValueError: the options contradict each other; one line.
     """
     groups = before.get("settings", {}).values()
-    known = {RENAMED.get(name, name): value for group in groups for name, value in group.items()}
+    # JSON has lists for tuples.
+    known = {
+        RENAMED.get(name, name): tuple(value) if isinstance(value, list) else value
+        for group in groups
+        for name, value in group.items()
+    }
     values = (known | before["shape"] if before else recipe_for(size)) | given | {"size": size}
     shape = {name: values[name] for name in before.get("shape", SHAPE)}
     train = {name: value for name, value in values.items() if name in LEARNING} | CONSTANT

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 COMMANDS = Registry()
 ANALYZE_COMMANDS = """\
 gfx/Policy/keima-policy %c
+gfx/Value after each move/keima-values %c
 gfx/Search: visits/keima-search %c
+gfx/Search: Q by values/keima-q %c
+gfx/Search: Q by rollouts/keima-q_rollouts %c
 pspairs/Search: score by move/keima-scores %c
 varc/Search: best line/keima-pv %c
 dboard/Ownership/keima-ownership
@@ -224,6 +227,30 @@ def keima_search(host: Host, color: str = "") -> str:
     return gogui.graphic(*colors, f"LABEL {gogui.pairs(labels)}", f"TEXT {caption(report, side == BLACK)}")
 
 
+@COMMANDS.command("keima-values")
+def keima_values(host: Host, color: str = "") -> str:
+    """Colour the moves by the network's win rate after each of them, without search, and label the best ones."""
+    side = arguments.optional_color(host, color)
+    host.player.look(side, visits=1)
+    return _rates(host, side, "value", "win rate after each move")
+
+
+@COMMANDS.command("keima-q")
+def keima_q(host: Host, color: str = "") -> str:
+    """Search, and colour the moves by their mean value from the network (lambda 0), in percent."""
+    side = arguments.optional_color(host, color)
+    _report(host, side)
+    return _rates(host, side, "q", "mean value of the network below each move")
+
+
+@COMMANDS.command("keima-q_rollouts")
+def keima_q_rollouts(host: Host, color: str = "") -> str:
+    """Search, and colour the moves by the mean result of their rollouts (lambda 1), in percent."""
+    side = arguments.optional_color(host, color)
+    _report(host, side)
+    return _rates(host, side, "q-rollouts", "mean result of the rollouts below each move")
+
+
 @COMMANDS.command("keima-scores")
 def keima_scores(host: Host, color: str = "") -> str:
     """Search, and label the moves with their score leads."""
@@ -285,6 +312,24 @@ def _report(host: Host, color: int) -> "Report":
     """Search with a colour to move, within the limits of a move, and return the report."""
     with live_graphics(host, color) as watcher:
         return host.player.look(color, watcher=watcher)
+
+
+def _rates(host: Host, color: int, kind: str, text: str) -> str:
+    """GoGui's commands for a panel of AlphaGo's Figure 5 with win rates; ``text`` begins the caption."""
+    from engine.go.geometry import point_of
+    from engine.insight.position_pictures import PANELS, panels_of
+    from engine.pictures.panels import NUMBERS, hot
+
+    found, size = panels_of(host.player, [kind])[PANELS[kind][0]], host.player.game.size
+    if missing := found.get("missing"):
+        raise CommandError(missing)
+    hottest = [one for one in hot(found["points"], is_rate=True) if one[0] >= 0]
+    vertices = [(arguments.vertices(host, [point_of(index, size)]), rate, heat) for index, rate, heat in hottest]
+    return gogui.graphic(
+        gogui.shades((vertex, heat**2) for vertex, _, heat in vertices),
+        f"LABEL {gogui.pairs((vertex, f'{100 * rate:.0f}') for vertex, rate, _ in vertices[:NUMBERS])}",
+        f"TEXT {_name(color)} to move: {text}, in percent ({found['text']})",
+    )
 
 
 def _on_board(host: Host, report: "Report") -> Iterator[tuple[str, "MoveReport"]]:

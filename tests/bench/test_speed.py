@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench.speed import features, inference, rollouts, search, selfplay, training
+from bench.speed import features, inference, library, rollouts, search, selfplay, training
 from bench.speed.gpu import matrix_rate
 from bench.speed.subjects import NETWORKS, shape_of
 from engine.features.encoder import ENCODERS
@@ -35,6 +35,22 @@ def test_every_network_board_and_batch_has_a_figure():
     names = [f"{name}/{size}/{batch}" for name in ("keima-6x64", "default") for size in (19, 9) for batch in (1, 3)]
     assert list(found) == names
     assert all(line["unit"] == "evaluations/s" and line["value"] > 0 for line in found.values())
+
+
+def test_every_call_of_every_library_has_a_figure(monkeypatch):
+    monkeypatch.setattr(library, "find_spec", lambda name: name != "sente")
+    found = figures(library.command, "--repeats", "1", "--size", "5")
+    calls = {"keima": ("play", "legal_moves", "copy", "undo"), "sgfmill": ("play", "legal_moves", "copy")}
+    assert list(found) == [f"{call}/5/{name}" for name, names in calls.items() for call in names]
+    assert all(line["unit"] == "us" and line["value"] > 0 for line in found.values())
+
+
+def test_libraries_list_the_same_moves():
+    """But for the pass, which sgfmill does not list, and the ko, which it does not forbid."""
+    moves = library.random_game(9)
+    (_, ours), (_, theirs) = (library.call_times(library.LIBRARIES[name], 9, moves) for name in ("keima", "sgfmill"))
+    assert len(ours) == len(moves) == 57
+    assert all(0 <= their - (our - 1) <= 1 for our, their in zip(ours, theirs, strict=True))
 
 
 def test_boards_that_a_network_does_not_play_are_left_out():

@@ -1,5 +1,7 @@
 """One game: moves, undo, setup, handicap and rules."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -225,3 +227,36 @@ def test_setup_refuses_impossible_stones(black, white, message):
     with pytest.raises(ValueError, match=message):
         game.setup_stones(*stones, BLACK)
     assert game.n_moves == 1
+
+
+@pytest.mark.parametrize("copied", [Game.copy, lambda game: pickle.loads(pickle.dumps(game))])
+def test_a_copy_is_played_and_undone_by_itself(copied):
+    game = Game(5, RULE_SETS["aga"], komi=0.5)
+    game.setup_stones([from_vertex("A1", 5)], [from_vertex("E5", 5)], WHITE, captured=(2, 1))
+    play_line(game, "C3 D4 A2")
+    twin = copied(game)
+    assert (twin.moves(), twin.to_move, twin.rules, twin.komi) == (game.moves(), game.to_move, game.rules, 0.5)
+    for one, other in zip(twin.position[1:], game.position[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(twin.position.board.buffer, game.position.board.buffer)
+    assert np.shares_memory(twin.position.board.color, twin.position.board.buffer)
+    twin.undo()
+    twin.set_komi(7.5)
+    twin.set_rules(RULE_SETS["japanese"])
+    play_line(twin, "B2 pass")
+    game.undo()
+    assert (game.n_moves, game.komi, game.rules.name, twin.n_moves) == (2, 0.5, "aga", 4)
+    assert game.position.rules[RULE_KOMI_X2] == 1 and twin.position.rules[RULE_KOMI_X2] == 15
+    assert [game.captures(color) for color in (BLACK, WHITE)] == [1, 2]
+
+
+def test_a_move_is_played_only_if_it_is_legal():
+    game = Game(2, RULE_SETS["tromp-taylor"])
+    play_line(game, "B1 B2 A2")
+    assert not game.play_if_legal(WHITE, from_vertex("B2", 2)) and not game.play_if_legal(WHITE, from_vertex("A2", 2))
+    assert game.n_moves == 3 and game.play_if_legal(WHITE, PASS) and game.to_move == BLACK
+    capacity = len(game.position.moves)
+    while game.n_moves <= capacity:
+        assert game.play_if_legal(game.to_move, PASS)
+    expected = [(BLACK, from_vertex("B1", 2)), (WHITE, from_vertex("B2", 2)), (BLACK, from_vertex("A2", 2))]
+    assert game.moves()[:3] == expected

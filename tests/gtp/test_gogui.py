@@ -130,7 +130,7 @@ def test_every_command_of_the_menu_is_answered(ask):
         kind, label, command = line.split("/")
         assert kind in ("gfx", "pspairs", "varc", "dboard", "sboard", "string", "hstring", "param", "plist", "none")
         assert label
-        if "kata-raw-nn" not in command:  # There is no network here.
+        if command.split()[0] not in ("kata-raw-nn", "keima-values", "keima-q"):  # There is no network here.
             assert ask(command.replace("%c", "w").replace("%s", "chinese")).startswith("=")
 
 
@@ -167,6 +167,26 @@ def test_policies_as_graphics(ask):
         reply = ask(command)
         check_graphic(reply)
         assert 40 <= sum(map(int, re.findall(rf"{VERTEX} (\d+)", reply))) <= 101
+
+
+def test_values_after_moves_as_graphics():
+    with Engine("--visits", "40", "--weights", "small") as engine:
+        engine.ask("gogui-play_sequence b E5 w E4")
+        for command in ("keima-values", "keima-q w"):
+            reply = engine.ask(command)
+            check_graphic(reply)
+            side = "White" if command.endswith("w") else "Black"
+            assert re.search(rf"^LABEL {VERTEX} \d+ .*\nTEXT {side} to move: .*, in percent \(", reply, re.MULTILINE)
+        assert engine.ask("keima-q_rollouts") == "? no rollouts in this search: --rollout-weight 0.5 adds them"
+
+
+def test_without_a_network_values_are_those_of_rollouts(ask):
+    ask("gogui-play_sequence b E5 w E4")
+    assert ask("keima-values") == "? no network plays this board: values come from rollouts alone"
+    reply = ask("keima-q_rollouts")
+    check_graphic(reply)
+    assert reply.endswith("TEXT Black to move: mean result of the rollouts below each move, in percent (learnt "
+                          "patterns, weight 1 in the search)")  # fmt: skip
 
 
 def test_a_search_as_graphics_scores_and_line(ask):

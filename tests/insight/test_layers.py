@@ -52,5 +52,5 @@ def test_what_cannot_be_shown_is_one_line():
     assert layers(None, Game(9).position) == {"layers": [], "missing": "no network plays here"}
     small = "network alphago-9-sl+alphago-9-value plays boards of 9 alone, not 13"
     assert layers(find_network("alphago-9"), Game(13).position) == {"layers": [], "missing": small}
-    with pytest.raises(ValueError, match=r"^no layer 'blocks.99' in network default$"):
+    with pytest.raises(ValueError, match=r"^no layer 'blocks.99' in network default, expected one of input planes, "):
         layers(find_network("default"), Game(9).position, "blocks.99")

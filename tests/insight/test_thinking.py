@@ -58,6 +58,15 @@ def thoughts(search, visits=300, parts=PARTS):
     return found
 
 
+def test_the_whole_waits_for_all_values(make):
+    position = random_game(9, 10, seed=6).position
+    search = make(position)
+    found = thoughts(search)
+    again = Thinking(search).whole()
+    assert again == found and len(again["values"]["points"]) == len(again["policy"]["points"])
+    assert Thinking(make(position)).whole() is None, "before the search"
+
+
 @pytest.mark.parametrize("moves", [10, 11])
 def test_win_rates_are_for_the_side_to_move(make, moves):
     position = random_game(9, moves, seed=6).position

@@ -6,8 +6,8 @@ import pytest
 
 import engine.play.player as engine_player
 from engine.go.game import Game
-from engine.go.geometry import BLACK, PASS, WHITE, point_at
-from engine.live.engine import Engine, copied
+from engine.go.geometry import BLACK, WHITE, point_at
+from engine.live.engine import Engine
 from engine.play.clock import Clock, absolute
 from engine.search.report import Watcher
 
@@ -187,13 +187,3 @@ def test_a_closed_engine_refuses_works(make_player):
     assert analysis.done()
     with pytest.raises(RuntimeError, match="closed"):
         engine.submit(lambda player: None).result()
-
-
-def test_a_copy_of_a_game_shares_no_moves():
-    game = Game(9)
-    game.play(BLACK, point_at(2, 2, 9))
-    twin = copied(game)
-    twin.play(WHITE, PASS)
-    twin.undo()
-    twin.undo()
-    assert game.n_moves == 1 and twin.n_moves == 0 and game.stones()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine import pictures
-from engine.pictures.boards import LAYERS, board
+from engine.pictures.boards import LAYERS, board, owners
 from engine.pictures.charts import game_chart
 
 HERE = Path(pictures.__file__).parent
@@ -25,8 +25,12 @@ CHARTS = (
     ("Lead", 9, (-15, 15), LEAD_MARKS, [(4, 2.3)], ""),
     ("Lead", 0, (-15, 15), LEAD_MARKS, [], ""),
 )
+OWNED, COLORS = [1.0, -0.3, 0.05, 0.75, -1.0, 0.4, -0.11, 0.0, 0.9], [1, 0, 0, 2, 1, 0, 2, 0, 0]
 ASK = """<script>
-const drawn = [%s.map((size) => boardText(size, "t", 'id="b"')), %s.map((words) => gameChart(...words))];
+const shown = document.createElement("div");
+shown.innerHTML = boardText(3);
+const drawn = [%s.map((size) => boardText(size, "t", 'id="b"')), %s.map((words) => gameChart(...words)),
+  newBoard(shown.firstChild, 3).owners(%s, %s)];
 const found = document.createElement("pre");
 found.id = "found"; found.textContent = JSON.stringify(drawn); document.body.append(found);
 </script>"""
@@ -41,7 +45,9 @@ def drawn(tmp_path_factory):
         f"<script>{(HERE / name).read_text(encoding='utf-8')}</script>" for name in ("board.js", "charts.js")
     )
     page = folder / "page.html"
-    page.write_text(f"<body>{text}{ASK % (json.dumps(SIZES), json.dumps(CHARTS))}</body>", encoding="utf-8")
+    page.write_text(
+        f"<body>{text}{ASK % tuple(map(json.dumps, (SIZES, CHARTS, OWNED, COLORS)))}</body>", encoding="utf-8"
+    )
     words = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'user'}", "--dump-dom"]
     answer = subprocess.run(
         [str(shutil.which("chromium")), *words, page.as_uri()],
@@ -72,3 +78,12 @@ def test_charts_are_the_same(drawn):
         words, numbers = parts(game_chart(title, last, ys, marks, values, attributes=attributes))
         assert parts(text)[0] == words
         assert parts(text)[1] == pytest.approx(numbers, abs=0.11)
+
+
+@pytest.mark.clients("chromium")
+def test_owners_are_the_same(drawn):
+    """Lengths are rounded to a tenth, and without an opacity a square is opaque."""
+    for text, ours in zip(drawn[2], owners(OWNED, COLORS, 3), strict=True):
+        words, numbers = parts(ours.replace(' opacity="1.00"', ""))
+        assert parts(text.replace('".55"', '"0.55"'))[0] == words
+        assert parts(text.replace('".55"', '"0.55"'))[1] == pytest.approx(numbers, abs=0.06)

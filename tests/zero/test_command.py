@@ -171,6 +171,14 @@ def test_settings_given_override_those_of_a_file_and_the_file_those_of_the_board
     assert [found[name] for name in names] == [0.01, 99, 77, 12, 8, 4, 5]
 
 
+def test_the_published_recipe_is_that_of_19x19():
+    found = dry_run("--recipe", "published")
+    assert found["size"] == 19 and found["network"] == "alphago-zero" and found["visits"] == 1600
+    assert found["drop_at"] == [400_000, 600_000] and found["value_loss"] == "mse"
+    answer = CliRunner().invoke(main, ["zero", "--out", "nowhere", "--recipe", "publisht"])
+    assert answer.exit_code == 1 and "no such file, expected a TOML file or published" in answer.output
+
+
 def test_a_recipe_that_was_printed_is_the_same_recipe(tmp_path):
     words = ["zero", "--out", "nowhere", "--size", "7", "--dry-run"]
     (file := tmp_path / "mine.toml").write_text(CliRunner().invoke(main, words).stdout)

@@ -7,12 +7,15 @@ import shutil
 import subprocess
 from html import unescape
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import engine.pictures
 import gtp.web
+from engine.go.geometry import EMPTY
+from engine.pictures.panels import numbers_board
 
 SCRIPTS, PAGE = Path(engine.pictures.__file__).parent, Path(gtp.web.__file__).parent
 SIZE, WAIT_S = 9, 300.0
@@ -55,6 +58,7 @@ seen.numbers = [0, 1, 3, 4].map((n) => texts(n, "marks"));
 seen.squares = [0, 1, 2, 3, 4].map((n) => count(n, "owners", "rect"));
 seen.rings = figures().map((one) => one.querySelectorAll('.marks circle[stroke="var(--ring)"]').length);
 seen.stones = figures().map((one) => one.querySelectorAll(".stones circle").length);
+seen.drawn = figures().map((one) => [".owners", ".marks"].map((name) => one.querySelector(name).innerHTML));
 seen.line = texts(5, "marks");
 const stones = [...figures()[5].querySelectorAll(".marks circle[fill^='var']")];
 seen.lineColors = stones.map((one) => one.getAttribute("fill"));
@@ -159,6 +163,27 @@ def test_boards_show_numbers_in_percent_a_circle_and_the_stones(seen):
     assert seen["rings"] == [1, 1, 0, 1, 1, 1] and seen["stones"] == [2] * 6
     assert seen["line"] == ["1", "2", "5"], "a pass has no stone, and a point keeps its first number"
     assert seen["lineColors"] == ["var(--stone-w)", "var(--stone-b)", "var(--stone-w)"]
+
+
+@pytest.mark.parametrize("n", range(5))
+def test_squares_numbers_and_circles_are_those_of_python(seen, n):
+    """The words and numbers of the elements; browsers order attributes as they were written."""
+    name, is_rate = ["values", "qValue", "qRollout", "policy", "visits"][n], n < 3
+    best = THINKING["best"].get(name, -1)
+    drawn = str(numbers_board([EMPTY] * SIZE**2, THINKING[name]["points"], best, is_rate, ""))
+    python = drawn.partition("</g>")[2].removesuffix("</svg>")
+    squares, marks = (re.sub(r"></(rect|circle)>", "/>", text) for text in seen["drawn"][n])
+    assert elements(squares + marks) == elements(python)
+
+
+def elements(drawn):
+    """The tag, text and attributes of each SVG element, numbers rounded as they are drawn."""
+    root = ElementTree.fromstring(f"<g>{drawn}</g>")
+    return [(one.tag, one.text, {name: rounded(value) for name, value in one.attrib.items()}) for one in root]
+
+
+def rounded(value):
+    return round(float(value), 1) if re.fullmatch(r"-?[\d.]+", value) else value
 
 
 def test_the_tree_is_a_nested_list(seen):
