@@ -1,5 +1,6 @@
 """Damaged files: reproducible, and faults of readers are found."""
 
+import gc
 from random import Random
 
 import numpy as np
@@ -41,6 +42,8 @@ def test_a_reader_that_breaks_down_is_a_fault(error, words):
 
 @pytest.mark.skipif(not process_memory.STATUS.exists(), reason="only Linux forgets a process's peak")
 def test_memory_of_a_file_is_seen_though_there_was_more_before():
+    # What earlier tests left is not to be freed in between.
+    gc.collect()
     taken = np.ones(200 << 20, np.uint8)
     del taken
     memory = process_memory.PeakMemory()
