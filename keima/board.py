@@ -17,14 +17,27 @@ from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import EMPTY, PASS, on_board_points
 from engine.go.handicap import fixed_handicap_points
 from engine.go.position import legal_moves
-from engine.go.rules import CUSTOM, rules_from, short_form
+from engine.go.rules import CUSTOM, Rules, rules_from, short_form
 from engine.go.scoring import remove_dead
 from engine.go.seki import score_with_dame_filled
 from engine.go.sgf import read_sgf, write_sgf
 from engine.live.words import why_illegal
 from engine.pictures.boards import diagram
 from engine.pictures.drawing import Picture, stand_alone
-from keima.moves import BLACK, WHITE, Color, ColorLike, MarksLike, Move, MoveLike, move_at, move_of, moves_of, point_of
+from keima.moves import (
+    BLACK,
+    WHITE,
+    Color,
+    ColorLike,
+    MarksLike,
+    Move,
+    MoveLike,
+    move_at,
+    move_of,
+    moves_in,
+    moves_of,
+    point_of,
+)
 from keima.perspective import Lead, Ownership
 
 LONGEST_REPR = 40
@@ -37,15 +50,15 @@ _CAPTURED = re.compile(r"^Black \(X\) has captured (\d+), White \(O\) (\d+)$", r
 class Board:
     """A board and the game that led to it.
 
-    Two boards are equal if size, stones, side to move and :attr:`ko` are equal; their hash follows, so a board that is
-    a key of a dictionary must not be changed. Boards can be copied and pickled. Threads: one at a time.
+    Two boards are equal if stones, side to move, :attr:`ko`, rules and komi are equal; their hash follows, so a board
+    that is a key of a dictionary must not be changed. Boards can be copied and pickled. Threads: one at a time.
     """
 
     _game: Game
 
     def __init__(
         self, size: int = 19, *, rules: str = DEFAULT_RULES, komi: float | None = None, handicap: int = 0,
-        moves: str | Iterable[MoveLike] = (),
+        moves: Iterable[MoveLike] = (),
     ) -> None:  # fmt: skip
         """Start a game.
 
@@ -64,7 +77,7 @@ class Board:
                 self._game.fixed_handicap(handicap)
             except ValueError as error:
                 raise ValueError(f"handicap: no fixed points for {handicap} stones on {size}x{size}") from error
-        for move in moves.split() if isinstance(moves, str) else moves:
+        for move in moves_in(moves, size):
             self.play(move)
 
     @classmethod
@@ -333,8 +346,9 @@ class Board:
         cleared = remove_dead(position, points) if points else position
         return Lead(float(score_with_dame_filled(cleared)), self.to_move)
 
-    def _key(self) -> tuple[int, bytes, int, Move | None]:
-        return self.size, self.stones.tobytes(), self._game.to_move, self.ko
+    def _key(self) -> tuple[bytes, int, Move | None, Rules, float]:
+        game = self._game
+        return self.stones.tobytes(), game.to_move, self.ko, game.rules, game.komi
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Board) else NotImplemented
@@ -394,7 +408,7 @@ class Board:
         drawn = diagram(
             self.stones.ravel().tolist(),
             f"{size}x{size} board, {self.n_moves} moves, {self.to_move} to move",
-            [-1 if (index := move_of(move, size).policy_index) == size * size else index for move in line],
+            [-1 if move.is_pass else move.policy_index for move in moves_in(line, size)],
             self.to_move,
             last=moves[-1][1].policy_index if last and moves and moves[-1][0] == self.n_moves else -1,
             numbers={move.policy_index: str(number) for number, move in moves} if numbers else {},
@@ -418,6 +432,19 @@ class Board:
             raise ValueError(f"{name} has the shape {list(found.shape)}, expected {expected}")
         shown: list[float] = np.nan_to_num(found.ravel()[: size * size]).tolist()
         return shown
+
+
+def checked_board(board: object) -> Board:
+    """Return what was given as a board.
+
+    Raises:
+        TypeError: not a board; one line with what would give one.
+    """
+    if not isinstance(board, Board):
+        hints = {"str": "keima.Board.from_sgf(...)", "Record": ".end.board()", "Node": ".board()"}
+        hint = hints.get(type(board).__name__, "keima.Board(...)")
+        raise TypeError(f"expected a keima.Board, got {type(board).__name__}; {hint} gives one")
+    return board
 
 
 def sgf_bytes(source: "str | bytes | PathLike[str]") -> bytes:

@@ -24,9 +24,9 @@ from engine.search.stoppers import SearchLimits
 from engine.system import one_line
 from gtp.startup import PlayerSettings, load_player
 from keima.analysis import Analysis, unwrapped
-from keima.board import Board
+from keima.board import Board, checked_board
 from keima.info import Info, info_of, ownership_of
-from keima.moves import Color, Move, MoveLike, move_at, point_of
+from keima.moves import Color, Move, MoveLike, move_at, moves_in
 from keima.network import Network
 from keima.perspective import Lead, Ownership
 from keima.tree import Tree
@@ -43,6 +43,9 @@ LEVELS = (*RANKS, FULL)
 @dataclass(frozen=True)
 class Limit:
     """The limits of a search, which ends at the first one that it reaches; None = no limit.
+
+    An engine continues the tree of its last search if the position follows from that one. ``visits`` counts the visits
+    that are kept, so a search may have more and end at once; ``playouts`` counts what this search adds.
 
     Raises:
         ValueError: no limit is given, or one is not positive; one line.
@@ -371,7 +374,7 @@ class Engine:
         """
         self._check_open()
         if (found := self._live.tree()) is None:
-            raise ValueError("the engine has no tree, expected a search of a single board before")
+            raise ValueError("the engine has no tree: nothing was searched, or many boards were searched last")
         return Tree(Board._of_game(found[0]), found[1])
 
     def clear(self) -> None:
@@ -386,6 +389,7 @@ class Engine:
 
     def _game_of(self, board: Board) -> Game:
         """A copy of a board's game."""
+        checked_board(board)
         low, high = self._sizes
         if not low <= board.size <= high:
             raise ValueError(f"board size is {board.size}, but the network plays {low} to {high}")
@@ -423,7 +427,7 @@ class Engine:
         self, boards: Iterable[Board], limit: Limit | None, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] | None,
         ownership: bool, wide_root_noise: float,
     ) -> "Start[list[Info]]":  # fmt: skip
-        avoided, allowed = list(avoid), None if allow is None else list(allow)
+        avoided, allowed = _kept(avoid), None if allow is None else _kept(allow)
         games, filters = list[Game](), list[MoveFilter]()
         for board in boards:
             games.append(self._game_of(board))
@@ -539,6 +543,8 @@ def _checked_level(level: str) -> str:
 
 def limits_of(limit: Limit) -> SearchLimits:
     """A limit as the search takes it."""
+    if not isinstance(limit, Limit):
+        raise TypeError(f"limit is {limit!r}, expected keima.Limit(visits=...), or with seconds or playouts")
     seconds = limit.seconds or 0.0
     return SearchLimits(limit.visits or 0, seconds, seconds, playouts=limit.playouts or 0)
 
@@ -552,6 +558,11 @@ def _noise(wide_root_noise: float) -> float:
     return SearchOptions(wide_root_noise=wide_root_noise).wide_root_noise
 
 
+def _kept(moves: Iterable[MoveLike]) -> Iterable[MoveLike]:
+    """Moves that can be iterated over for each board."""
+    return moves if isinstance(moves, str) else list(moves)
+
+
 def _filter(board: Board, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] | None) -> MoveFilter:
     """The filter of the moves at a board's position.
 
@@ -559,10 +570,10 @@ def _filter(board: Board, avoid: Iterable[MoveLike], allow: Iterable[MoveLike] |
         ValueError: a move is no point of the board, or no legal move is left; one line.
     """
     color, size, moves = board.to_move, board.size, EVERY_MOVE
-    if avoided := [point_of(move, size) for move in avoid]:
+    if avoided := [move.point for move in moves_in(avoid, size)]:
         moves &= without(color, avoided)
     if allow is not None:
-        moves &= only(color, [point_of(move, size) for move in allow])
+        moves &= only(color, [move.point for move in moves_in(allow, size)])
     if moves.restrictions and not any(moves.allows(color, move.point) for move in board.legal_moves):
         raise ValueError(f"avoid and allow leave {color} no legal move")
     return moves

@@ -16,7 +16,10 @@ from keima.perspective import Lead, Ownership, WinRate
 
 @dataclass(frozen=True)
 class Candidate:
-    """A move that the search considered; its values are those of the position after it."""
+    """A move that the search considered, with the values of the position after it.
+
+    ``relative`` values are those of the player of the move, the side to move in the position that was searched.
+    """
 
     move: Move
     """the move"""

@@ -5,7 +5,7 @@ from 0 at the top left, as in the arrays of this package; a policy index is ``ro
 is a pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from operator import index
@@ -146,10 +146,18 @@ def _point(move: MoveLike, size: int) -> int:
         if not (0 <= row < size and 0 <= column < size):
             raise ValueError(f"(row, column) is {(row, column)}, expected each from 0 to {size - 1}")
         return padded(row, column, size)
-    number = index(move)
+    try:
+        number = index(move)
+    except TypeError:
+        raise TypeError(f"{move!r} is not a move, expected a vertex such as 'D4', (row, column) or an index") from None
     if not 0 <= number <= size * size:
         raise ValueError(f"policy index is {number}, expected 0 to {size * size}, which is a pass")
     return padded(*divmod(number, size), size) if number < size * size else PASS
+
+
+def moves_in(moves: "Iterable[MoveLike]", size: int) -> "list[Move]":
+    """Moves of a board; text has them between spaces: ``"E5 C3 pass"``. Errors as those of :class:`Move`."""
+    return [move_of(move, size) for move in (moves.split() if isinstance(moves, str) else moves)]
 
 
 def move_at(point: int, size: int) -> Move:

@@ -20,7 +20,7 @@ from engine.inference.server import InferenceServer
 from engine.inference.slots import Request, State
 from engine.nets.devices import choose_devices
 from engine.nets.on_device import load_network
-from keima.board import Board
+from keima.board import Board, checked_board
 from keima.moves import BLACK, Color, Move, moves_of
 from keima.perspective import Lead, Ownership, WinRate
 from weights import NetworkPath, find_network
@@ -318,12 +318,13 @@ class Network:
         """The outputs of every layer for a board, computed in float32 on the CPU.
 
         Returns:
-            float32[C, N, N] by the layer's name, such as ``blocks.2``, in the order of computation; the first are the
-            input planes. Layers of vectors are left out. AlphaGo's pair has the layers of both networks.
+            float32[C, N, N] by the layer's name, in the order of computation; the first are the input planes, and
+            ``blocks.0`` is the trunk after the first residual block. Layers of vectors are left out. AlphaGo's pair has
+            the layers of both networks.
         Raises:
             ValueError: a board size that the network does not play; one line.
         """
-        layers = self._raw.trace(*self.encode(board)).layers
+        layers = self._raw.trace(*self.encode(checked_board(board))).layers
         return {name: values[0] for name, values in layers.items()}
 
     def module(self) -> "Model":
@@ -417,6 +418,8 @@ def _encoded(boards: Board | Iterable[Board], encoder: str, human_profile: str, 
 def _check(boards: Sequence[Board], symmetry: int) -> None:
     if not boards:
         raise ValueError("no boards, expected one or more")
+    for board in boards:
+        checked_board(board)
     if symmetry not in range(SYMMETRIES):
         raise ValueError(f"symmetry is {symmetry!r}, expected 0 to {SYMMETRIES - 1}")
 

@@ -129,7 +129,7 @@ class TreeNode:
 
     @property
     def win_rate(self) -> WinRate:
-        """Mean over the visits."""
+        """Mean over the visits; ``relative`` is the opponent's of the player of the move, who is to move then."""
         return WinRate(float(self.tree.win_rate_black[self.row]), self.to_move)
 
     @property

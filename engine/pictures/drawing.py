@@ -159,7 +159,10 @@ def _draw(
             case "path" if "visibility" not in style:
                 axes.add_patch(PathPatch(_outline(style["d"]), **shape))
             case "text":
-                look |= {"color": _color(style.get("fill", "black")), "weight": style.get("font-weight", "normal")}
+                look |= {
+                    "color": _color(style.get("fill", "black")),
+                    "weight": "bold" if style.get("font-weight", "normal") != "normal" else "normal",
+                }
                 look |= {"ha": {"middle": "center", "end": "right"}.get(style.get("text-anchor", ""), "left")}
                 axes.text(x, y, element.text or "", fontsize=PIXELS * scale * float(style.get("font-size", 11)), **look)
             case "image":

@@ -203,8 +203,10 @@ def test_sgf_is_read_from_text_bytes_and_files(tmp_path):
 
 
 def test_equality_and_hash_are_of_the_position():
-    one, other = keima.Board(9, moves="E5 C3 G7"), keima.Board(9, moves="G7 C3 E5", komi=0.5)
+    one, other = keima.Board(9, moves="E5 C3 G7"), keima.Board(9, moves="G7 C3 E5")
     assert one == other and hash(one) == hash(other) and len({one, other}) == 1
+    assert one != keima.Board(9, moves="E5 C3 G7", komi=0.5), "an analysis is for a komi"
+    assert one != keima.Board(9, moves="E5 C3 G7", rules="japanese")
     other.play("pass")
     assert one != other and one != keima.Board(13) and one != "board"
     ko, none = keima.Board.from_text(KO), keima.Board.from_text(KO)
