@@ -1,6 +1,7 @@
 """A program that uses every name of the library; type checkers read it, and tests may run it."""
 
 import asyncio
+from pathlib import Path
 from typing import assert_type
 
 import numpy as np
@@ -70,6 +71,31 @@ def main() -> None:
         lead: keima.Lead = estimate.lead
         print(lead.pov(color), lead.pov(like), estimate.dead, keima.WHITE, node.children, keima.__version__)
         asyncio.run(ask(engine, [board], limit))
+        assert_type(engine.network, keima.Network)
+        review: keima.Review = keima.review(board, engine, limit=keima.Limit(visits=2))
+        rated: list[keima.ReviewedMove] = review.moves
+        print(evaluated(engine.network, board), [one.points_lost for one in rated], review.accuracy[keima.BLACK])
+    result: keima.MatchResult = keima.match("small", "small", games=2, size=7, visits=1)
+    print(result.interval, result.elo)
+
+
+def evaluated(network: keima.Network, board: keima.Board) -> float:
+    """A network's outputs and inputs, for one board and for many."""
+    one: keima.Evaluation = network.evaluate(board)
+    many: keima.Evaluations = network.evaluate([board, board])
+    planes, globals_ = keima.encode([board], network.encoder)
+    assert_type(one.best(3), list[tuple[keima.Move, float]])
+    assert one.win_rate is not None and many.win_rate_black is not None
+    return one.win_rate.black + float(many.win_rate_black[1]) + len(network.trace(board)) + planes.size + globals_.size
+
+
+def learn(folder: Path) -> Path:
+    """A network from game records."""
+    counts: dict[str, int] = keima.build_data([folder / "sgf"], folder / "data", sizes=[9])
+    print(counts["train"])
+    options = keima.TrainOptions(steps=100)
+    validation = folder / "data" / "validation.npz.xz"
+    return keima.train(folder / "run", games=[folder / "data" / "train"], validation=validation, options=options)
 
 
 if __name__ == "__main__":
