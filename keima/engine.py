@@ -440,6 +440,8 @@ class Engine:
         """Search a batch; results are made in the engine's thread, in the order of the positions."""
 
         def work(player: Player) -> list[R]:
+            if not batch.positions:
+                return []
             # The trees of the batch get the memory of the player's.
             self._live.release_tree(player)
             if not self._batches:

@@ -134,6 +134,9 @@ class Evaluations:
     def __len__(self) -> int:
         return len(self._places)
 
+    def __repr__(self) -> str:
+        return f"<Evaluations of {len(self)} boards>"
+
     def __iter__(self) -> Iterator[Evaluation]:
         return (self[index] for index in range(len(self)))
 
@@ -194,11 +197,16 @@ class Network:
     def _set_up(self, path: NetworkPath, server: InferenceServer, human_profile: str) -> None:
         self._path, self._server, self._spec, self._human_profile = path, server, server.spec, human_profile
         self._encoder = with_profile(encoder_named(server.spec.encoder), human_profile)
+        self._is_closed = False
         self._most = MOST_ON_GPU if server.batches_requests else MOST_ON_CPU
         self._spare: dict[int, list[_Slots]] = {}
 
     def close(self) -> None:
-        """Release the network's threads and memory; later evaluations fail. A network of an engine stays open."""
+        """Release the network's threads and memory; a network of an engine releases nothing, but is closed too.
+
+        A closed network raises ``ValueError`` wherever it would compute.
+        """
+        self._is_closed = True
         self._close()
 
     def __enter__(self) -> Self:
@@ -206,6 +214,10 @@ class Network:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ValueError("the network is closed")
 
     def __repr__(self) -> str:
         return f"Network({self.name!r}, device={self.device!r})"
@@ -261,9 +273,11 @@ class Network:
         Returns:
             an :class:`Evaluation` of a board, :class:`Evaluations` of many.
         Raises:
-            ValueError: no boards, a board size that the network does not play, or no such symmetry; one line.
-            RuntimeError: the network failed or is closed; one line.
+            ValueError: no boards, a board size that the network does not play, no such symmetry, or the network is
+                closed; one line.
+            RuntimeError: the network failed; one line.
         """
+        self._check_open()
         given = [boards] if isinstance(boards, Board) else list(boards)
         _check(given, symmetry)
         self._spec.check_sizes(board.size for board in given)
@@ -324,6 +338,7 @@ class Network:
         Raises:
             ValueError: a board size that the network does not play; one line.
         """
+        self._check_open()
         layers = self._raw.trace(*self.encode(checked_board(board))).layers
         return {name: values[0] for name, values in layers.items()}
 

@@ -117,6 +117,9 @@ class Review:
             said.append(f"{color} {'–' if accuracy is None else f'{accuracy:.0f}%'}")
         return f"{self._found.title}, {len(self.moves)} moves, accuracy: {', '.join(said)}"
 
+    def __repr__(self) -> str:
+        return f"<Review: {self}>"
+
     def _tree(self) -> SgfTree:
         _, tree = next(read_trees(self._data))
         assert isinstance(tree, SgfTree), "it was read before"

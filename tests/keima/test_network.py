@@ -150,7 +150,7 @@ def test_a_closed_network_fails_in_one_line():
     network = keima.Network("alphago-9-value", device="cpu")
     network.close()
     network.close()
-    with pytest.raises(RuntimeError, match=r"^the inference server is closed$"):
+    with pytest.raises(ValueError, match=r"^the network is closed$"):
         network.evaluate(keima.Board(9))
 
 

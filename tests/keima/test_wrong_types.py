@@ -34,6 +34,11 @@ def test_a_wrong_type_is_named(engine, name):
         call(engine)
 
 
+def test_no_boards_keep_the_tree(engine):
+    engine.analyse(BOARD, keima.Limit(visits=8))
+    assert engine.analyse([]) == [] and len(engine.tree()) > 1
+
+
 def test_moves_may_be_a_text(engine):
     info = engine.analyse(BOARD, keima.Limit(visits=8), allow="E3 G5")
     assert {candidate.move for candidate in info.candidates} <= {"E3", "G5"}
