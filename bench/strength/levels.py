@@ -70,7 +70,7 @@ LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 """Games of levels two ranks apart"""
 ANCHOR_CHUNK = 4
 """Games against an anchor at once"""
-ANCHOR_GAMES = {9: 30, 13: 18, 19: 12}
+ANCHOR_GAMES = {9: 30, 13: 36, 19: 24}
 """Games of an anchor"""
 CHUNK = {9: 60, 13: 20, 19: 12}
 """Games of a block, after which a run continues"""
