@@ -26,7 +26,7 @@ class Analysis:
         self._is_new = False
         """whether the latest results have not been iterated over"""
         self._next: Future[None] | None = None
-        """done once there are new results or the search has ended; None = nobody waits"""
+        """done once there are new results or the search has ended; None = no iterator waits"""
         self._search: Future[Report | None] | None = None
         self._is_done = False
 

@@ -20,8 +20,8 @@ FLOORS = (
     ("engine.insight", "engine.evaluation", "engine.selfplay", "engine.live"),
     ("engine.alphago", "engine.zero"),
     ("gtp",),
-    ("bench",),
     ("keima",),
+    ("bench",),
 )
 """Rooms from the ground up; a room imports from floors below its own. "engine" is the package's own file."""
 

@@ -11,13 +11,13 @@ The library is imported by its name, as programs import it. Kinds of cases:
 * score: finished games have GNU Go's score after its dead stones were taken off, by area and by territory.
 """
 
-from importlib import import_module
 from itertools import compress, cycle
 from typing import Any
 
 import numpy as np
 import pytest
 
+import keima
 from bench.reliability.campaign import Outcome, Part
 from bench.reliability.legality import GNU_GO, Script, ask, compare
 from bench.reliability.rules_twin import Twin
@@ -25,6 +25,7 @@ from engine.go.board import is_eye
 from engine.go.geometry import BLACK, WHITE, other
 from engine.go.points import color_word
 from engine.go.rules import BONUS_N, BONUS_N_MINUS_ONE, RULE_SETS, SCORING_AREA, TAX_NONE, Rules, rules_from
+from keima.moves import moves_of
 
 PART = Part(
     title="The library's board: legal moves, ko rules, captures, undo and score, against GNU Go and a slow twin",
@@ -62,7 +63,7 @@ GAMES = {
 
 def new_board(size: int, rules: str) -> Any:
     """A ``keima.Board`` without komi."""
-    return import_module("keima").Board(size, rules=rules, komi=0)
+    return keima.Board(size, rules=rules, komi=0)
 
 
 def cells_of(mask: np.ndarray) -> set[tuple[int, int]]:
@@ -99,7 +100,7 @@ def differences(board: Any, twin: Twin) -> list[str]:
 def refusals(board: Any) -> list[str]:
     """Moves that the board plays although it does not list them, or that change it although they are refused."""
     found, before = [], str(board)
-    for move in sorted({*import_module("keima.moves").moves_of(board.size)} - {*board.legal_moves}):
+    for move in sorted({*moves_of(board.size)} - {*board.legal_moves}):
         try:
             board.play(move)
             return [f"{move} is played, but not listed"]
@@ -173,7 +174,7 @@ def gnu_go_script(rules: str, seed: int, most: int) -> Script:
             color = color_word(board.to_move)
             script.append((f"play {color} {board.play(random_move(board, rng))}", ""))
             for side in (BLACK, WHITE):
-                legal = compress(import_module("keima.moves").moves_of(size), board.legal_mask(side).ravel().tolist())
+                legal = compress(moves_of(size), board.legal_mask(side).ravel().tolist())
                 script.append((f"all_legal {color_word(side)}", " ".join(legal)))
                 script.append((f"captures {color_word(side)}", str(board.captures(side))))
             most -= 1

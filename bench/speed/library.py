@@ -19,7 +19,9 @@ from typing import Any
 
 import click
 import numpy as np
+from sgfmill import boards
 
+import keima
 from bench.speed.figures import Figure, Timing, bench
 from bench.speed.subjects import SEED, sizes
 from engine.go.geometry import point_of, to_vertex
@@ -32,10 +34,10 @@ Cell = tuple[int, int]
 
 
 class Keima:
-    """:class:`keima.Board`. Like the other libraries it is imported by its name, as programs import it."""
+    """:class:`keima.Board`."""
 
     def __init__(self, size: int) -> None:
-        self._board = import_module("keima").Board(size)
+        self._board = keima.Board(size)
         self.play, self.undo, self.copy = self._board.play, self._board.undo, self._board.copy
 
     def inputs(self, moves: list[Cell]) -> list[str]:
@@ -52,7 +54,7 @@ class Sgfmill:
     """``sgfmill.boards.Board``, which has no undo."""
 
     def __init__(self, size: int) -> None:
-        self._board, self._size, self._color = import_module("sgfmill.boards").Board(size), size, "b"
+        self._board, self._size, self._color = boards.Board(size), size, "b"
         self.copy = self._board.copy
 
     def inputs(self, moves: list[Cell]) -> list[tuple[int, int, str]]:

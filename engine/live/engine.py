@@ -34,7 +34,7 @@ class EngineState(NamedTuple):
     name: str
     """``loading``, ``ready``, ``failed`` or ``closed``"""
     text: str = ""
-    """one line about the state: the progress of loading, which may go on in the background, or why loading failed"""
+    """one line about the state: the progress of loading, which may continue in the background, or why loading failed"""
 
 
 class Chosen(NamedTuple):
