@@ -434,7 +434,12 @@ class Engine:
             filters.append(_filter(board, avoided, allowed))
         limits = limits_of(limit or DEFAULT_LIMIT)
         batch = Batch([game.position for game in games], filters, limits, ownership, _noise(wide_root_noise))
-        return self._searched(batch, lambda one: info_of(games[one.number], one.report, one.ownership_black))
+
+        def info(one: Searched) -> Info:
+            owners = one.analysis.ownership_black if ownership else None
+            return info_of(games[one.number], one.analysis.report, owners)
+
+        return self._searched(batch, info)
 
     def _searched(self, batch: Batch, made: Callable[[Searched], R]) -> "Start[list[R]]":
         """Search a batch; results are made in the engine's thread, in the order of the positions."""

@@ -5,14 +5,11 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import NamedTuple
 
-import numpy as np
-
 from engine.go.position import Position
 from engine.inference.server import NetworkFailed
 from engine.insight.analyses import Analyses, Analysis, Job, Task, positions_at_once
 from engine.play.player import Player
 from engine.search.move_filter import MoveFilter
-from engine.search.report import Report
 from engine.search.stoppers import SearchLimits
 
 UNLIMITED = 1 << 50
@@ -24,11 +21,7 @@ class Searched(NamedTuple):
 
     number: int
     """index of the position in the batch"""
-    report: Report
-    ownership_black: np.ndarray | None
-    """float[N*N] in policy order: the search's, else the network's; None = unknown"""
     analysis: Analysis
-    """the report with the network's raw outputs"""
 
 
 class Batch:
@@ -111,6 +104,6 @@ class Batches:
                 failure = failure or found
                 self._analyses.end(jobs)
             elif found is not None:
-                yield Searched(number, found.report, found.ownership_black if batch.ownership else None, found)
+                yield Searched(number, found)
         if failure:
             raise NetworkFailed(failure)
