@@ -68,6 +68,8 @@ RUNG_GAMES = {9: 60, 13: 40, 19: 24}
 """Games of a rung against the next one, half as many of one with a search"""
 LEVEL_GAMES = {9: 200, 13: 100, 19: 60}
 """Games of levels two ranks apart"""
+NO_SEARCH_GAMES = {9: 200, 13: 200, 19: 120}
+"""Games of such levels where the stronger has no search: they differ the least"""
 ANCHOR_CHUNK = 4
 """Games against an anchor at once"""
 ANCHOR_GAMES = {9: 30, 13: 36, 19: 24}
@@ -268,7 +270,8 @@ def play_size(games: Games, size: int, folder: Path, anchors: Sequence[Anchor]) 
     for name in list(levels)[:: SEEN * TIED]:
         games.play(size, levels[name], PATH[round(placed[name])], RUNG_GAMES[size])
     for strong, weak in pairs(list(levels), SEEN):
-        games.play(size, levels[strong], levels[weak], LEVEL_GAMES[size])
+        count = (NO_SEARCH_GAMES if levels[strong].visits == 1 else LEVEL_GAMES)[size]
+        games.play(size, levels[strong], levels[weak], count)
 
 
 def pairs(names: Sequence[str], apart: int) -> Iterator[tuple[str, str]]:
