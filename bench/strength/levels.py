@@ -7,7 +7,8 @@ A level is a point on one path of settings, from moves drawn nearly alike to a s
 2. Elo of all players follows by Bradley and Terry's model, and each rank's place on the path by its Elo;
 3. on 19x19 the weaker of two levels four ranks apart takes four stones;
 4. the rungs near it play another anchor, if one is given, and the levels two ranks apart play each other: with these
-   games the Elo is computed again, and the table is written.
+   games the Elo is computed again, and the table is written: of ranks at the bottom that their games do not tell
+   apart, only the strongest is a level.
 
 Every block of games is on the disk once it is played (``RUN/9/games.jsonl``), so the same command continues after any
 end; the places of levels, once found, stay (``RUN/9/places.json``). Several processes may play boards of different
@@ -197,14 +198,14 @@ class Games:
             found[pair[::-1]] = found.get(pair[::-1], 0.0) + one.result.lost + half
         return found
 
-    def ratings(self, size: int) -> dict[str, Rated]:
-        """Elo above GNU Go of all players on a board whom a chain of games connects with it, by :func:`text_of`; empty
-        before its first game."""
+    def ratings(self, size: int, reference: str = GNU_GO) -> dict[str, Rated]:
+        """Elo above a player of all players on a board whom a chain of games connects with GNU Go, by :func:`text_of`;
+        empty before GNU Go's first game."""
         wins, near = self.wins(size), {GNU_GO}
         while len(near) < len(near := near | {name for pair in wins if near & {*pair} for name in pair}):
             pass
         wins = {pair: count for pair, count in wins.items() if pair[0] in near}
-        return {one.name: one for one in rated(wins, GNU_GO)} if wins else {}
+        return {one.name: one for one in rated(wins, reference)} if wins else {}
 
 
 def play_rungs(games: Games, size: int, top: float = math.inf) -> None:
@@ -297,7 +298,25 @@ class Board(NamedTuple):
 
     games: Games
     levels: dict[str, Level]
+    """all places that were measured, the weakest first"""
     elo: dict[str, Rated]
+    lowest: str
+    """the weakest rank in the table: :func:`lowest_told_apart`"""
+
+    def in_table(self) -> dict[str, Level]:
+        """The levels from ``lowest`` on."""
+        names = [*self.levels]
+        return {name: self.levels[name] for name in names[names.index(self.lowest) :]}
+
+
+def lowest_told_apart(games: Games, size: int, levels: dict[str, Level]) -> str:
+    """The weakest rank that differs from the one two ranks above, by the interval of all games of the board."""
+    chain = list(pairs(list(levels), SEEN))
+    for strong, weak in chain:
+        found = games.ratings(size, text_of(levels[weak]))
+        if found[text_of(levels[strong])].low > 0.0:
+            return weak
+    return chain[-1][0]
 
 
 def write_table(path: Path, sha256: str, boards: dict[int, Board]) -> None:
@@ -311,11 +330,11 @@ def write_table(path: Path, sha256: str, boards: dict[int, Board]) -> None:
         "",
         "[board]",
     ]
-    for size, (_, levels, elo) in boards.items():
+    for size, board in boards.items():
         lines.append(f"{size} = [")
-        for name, level in levels.items():
+        for name, level in board.in_table().items():
             words = ", ".join(f"{field} = {value:g}" for field, value in zip(Level._fields, level, strict=True))
-            one = elo[name]
+            one = board.elo[name]
             lines.append(
                 f'    {{ name = "{name}", {words}, elo = {one.elo:.0f}, low = {one.low:.0f}, high = {one.high:.0f} }},'
             )
@@ -326,16 +345,18 @@ def write_table(path: Path, sha256: str, boards: dict[int, Board]) -> None:
 
 def report(boards: dict[int, Board]) -> Iterator[str]:
     """The results for people, as tables of Markdown."""
-    for size, (games, levels, elo) in boards.items():
+    for size, board in boards.items():
+        games, levels, elo, _ = board
         yield f"\n{size}x{size}\n"
         yield "| level | settings | Elo wanted | Elo | against two ranks below |\n|---|---|---|---|---|"
         below = dict(pairs(list(levels), SEEN))
         for name, level in levels.items():
             one, against = elo[name], ""
+            rank = name if name in board.in_table() else f"({name})"
             if name in below:
                 against = _score(games, size, level, levels[below[name]], 0)
             yield (
-                f"| {name} | {text_of(level)} | {elo_of(name):+.0f} | {one.elo:+.0f} [{one.low:+.0f}, {one.high:+.0f}] "
+                f"| {rank} | {text_of(level)} | {elo_of(name):+.0f} | {one.elo:+.0f} [{one.low:+.0f}, {one.high:+.0f}] "
                 f"| {against} |"
             )
         for name, one in games.ratings(size).items():
@@ -343,7 +364,7 @@ def report(boards: dict[int, Board]) -> Iterator[str]:
                 count = sum(block.games for block in games.played if block.size == size and block.second == name)
                 yield f"| {name} | {count} games | | {one.elo:+.0f} [{one.low:+.0f}, {one.high:+.0f}] | |"
     if HANDICAP_SIZE in boards:
-        games, levels, _ = boards[HANDICAP_SIZE]
+        games, levels = boards[HANDICAP_SIZE][:2]
         yield f"\n| takes {HANDICAP} stones | from | score |\n|---|---|---|"
         for strong, weak in pairs(list(levels), HANDICAP):
             yield f"| {weak} | {strong} | {_score(games, HANDICAP_SIZE, levels[weak], levels[strong], HANDICAP)} |"
@@ -367,8 +388,8 @@ def _score(games: Games, size: int, first: Level, second: Level, handicap: int) 
 def draw_picture(path: Path, boards: dict[int, Board]) -> None:
     """Draw the levels' Elo with intervals, one chart a board."""
     charts = []
-    for size, (_, levels, elo) in boards.items():
-        rows = [(name, *(getattr(elo[name], end) for end in ENDS)) for name in [*levels][::-SEEN]]
+    for size, board in boards.items():
+        rows = [(name, *(getattr(board.elo[name], end) for end in ENDS)) for name in [*board.in_table()][::-SEEN]]
         charts.append(interval_chart(f"{size}x{size}", rows, f"Elo above {GNU_GO}, 95% interval"))
     with written_whole(path) as part:
         part.write_text(stand_alone(side_by_side(charts)), encoding="utf-8")
@@ -400,7 +421,8 @@ def command(out: Path, sizes: str, gnugo: str, pachi: str, table: Path, picture:
             if games.ratings(size):
                 found = places(games, size, out / str(size), keeps=False)
                 levels = {name: at(place) for name, place in found.items()}
-                boards[size] = Board(games, levels, measured(games, size, found))
+                elo, lowest = measured(games, size, found), lowest_told_apart(games, size, levels)
+                boards[size] = Board(games, levels, elo, lowest)
         write_table(table, sha256_of(network), boards)
         if picture:
             draw_picture(picture, boards)

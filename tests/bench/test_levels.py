@@ -12,7 +12,20 @@ from rich.console import Console
 from bench.strength import levels
 from bench.strength.level_games import Block, Result, finished_games
 from bench.strength.level_habits import faults
-from bench.strength.levels import GNU_GO, PATH, Anchor, Board, Games, at, elo_of, measured, places, play_size, text_of
+from bench.strength.levels import (
+    GNU_GO,
+    PATH,
+    Anchor,
+    Board,
+    Games,
+    Played,
+    at,
+    elo_of,
+    measured,
+    places,
+    play_size,
+    text_of,
+)
 from engine.config import RANKS
 from engine.features.encoder import KEIMA
 from engine.go.diagram import parse
@@ -93,6 +106,7 @@ def world(monkeypatch, tmp_path):
 def test_ranks_are_found_on_the_path_and_a_run_continues_after_any_end(world, monkeypatch):
     anchors = [Anchor(GNU_GO, "gnugo"), Anchor(levels.PACHI, "pachi")]
     monkeypatch.setattr(levels, "LEVEL_GAMES", {9: 60})
+    monkeypatch.setattr(levels, "NO_SEARCH_GAMES", {9: 60})
     monkeypatch.setattr(levels, "RUNG_GAMES", {9: 400})
     monkeypatch.setattr(levels, "CHUNK", {9: 200})
     monkeypatch.setattr(levels, "ANCHOR_GAMES", {9: 100})
@@ -118,11 +132,12 @@ def test_ranks_are_found_on_the_path_and_a_run_continues_after_any_end(world, mo
 
 def test_the_table_written_is_the_one_that_play_reads(world, tmp_path, monkeypatch):
     monkeypatch.setattr(levels, "LEVEL_GAMES", {9: 20})
+    monkeypatch.setattr(levels, "NO_SEARCH_GAMES", {9: 20})
     play_size(world.open(), 9, world.folder, [Anchor(GNU_GO, "gnugo")])
     games = world.open()
     found = places(games, 9, world.folder)
     made = {name: at(place) for name, place in found.items()}
-    board = Board(games, made, measured(games, 9, found))
+    board = Board(games, made, measured(games, 9, found), next(iter(made)))
     path, picture = tmp_path / "levels.toml", tmp_path / "levels.svg"
     levels.write_table(path, "0" * 64, {9: board})
     tomllib.loads(path.read_text(encoding="utf-8"))
@@ -135,6 +150,20 @@ def test_the_table_written_is_the_one_that_play_reads(world, tmp_path, monkeypat
     assert "<svg" in picture.read_text(encoding="utf-8")
     text = "\n".join(levels.report({9: board}))
     assert all(f"| {name} |" in text for name in made)
+
+
+def test_ranks_at_the_bottom_that_games_do_not_tell_apart_are_no_levels(world, tmp_path):
+    made = {name: at(place) for name, place in zip(RANKS, np.linspace(2.0, 6.0, 9), strict=False)}
+    names, games = [*made], Games(tmp_path, None, Console(stderr=True, quiet=True))
+    games.played.append(Played(9, made[names[0]], GNU_GO, 0, 0, Result(2, 0, 2)))
+    for (strong, weak), won in {(2, 0): 50, (4, 2): 80, (6, 4): 50, (8, 6): 80}.items():
+        games.played.append(Played(9, made[names[strong]], made[names[weak]], 0, 0, Result(won, 0, 100 - won)))
+    lowest = levels.lowest_told_apart(games, 9, made)
+    assert lowest == names[2]
+    board = Board(games, made, measured(games, 9, {name: float(i) for i, name in enumerate(made)}), lowest)
+    assert [*board.in_table()] == names[2:]
+    text = "\n".join(levels.report({9: board}))
+    assert f"| ({names[1]}) |" in text and f"| {names[2]} |" in text
 
 
 def test_handicap_games_begin_with_the_stones_and_white_to_move():
