@@ -94,8 +94,7 @@ class AlphaGoOptions(Checked):
         False, "back up rollouts at once and network values later; needs placeholder priors and rollouts"
     )
     expand_after: int = option(
-        0, "expansion threshold: rollouts through a leaf before the network evaluates it; needs rollouts", low=0,
-        high=10000,
+        0, "expansion threshold: rollouts through a leaf before it is expanded; needs rollouts", low=0, high=10000,
     )  # fmt: skip
     adaptive_expansion: bool = option(False, "adapt the expansion threshold to keep the network just busy")
     virtual_loss_on: str = option(
@@ -154,6 +153,10 @@ class SearchOptions(MachineOptions, AlphaGoOptions):
     fpu_reduction: float = option(
         0.2, "first play urgency: value of an unvisited move below its parent's", low=0.0, high=2.0
     )
+    fpu_strategy: str = option(
+        "reduction", "value of an unvisited move: the parent's less fpu-reduction, or 0, an even game, as in AlphaGo",
+        choices=("reduction", "zero"),
+    )  # fmt: skip
     value_weight: float = option(
         -1.0, "exponent that down-weights children whose value is far below the best (KataGo's valueWeightExponent), "
         "in searches without rollouts; 0 = off", low=-1.0, high=10.0, katago=0.25, otherwise=0.0,

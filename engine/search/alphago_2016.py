@@ -1,9 +1,10 @@
 """Optional mechanisms of the AlphaGo of 2016, for networks that are slow compared with rollouts.
 
-Its network needed some milliseconds for a position. So a leaf was expanded at once with the tree policy's priors as
-placeholders, its rollout was backed up before the network's value, and a leaf was evaluated only after a number of
-rollouts, which grew with the network's load. Virtual losses applied to rollouts, and rollouts used the tree's best
-replies. Today's networks are faster than a rollout; the mechanisms serve studies, or large networks on slow devices.
+Its network needed some milliseconds for a position. So a leaf was evaluated at its first visit but expanded only after
+a number of rollouts, which grew with the network's load; it was expanded at once with the tree policy's priors as
+placeholders, and rollouts were backed up before the network's values. Virtual losses applied to rollouts, and rollouts
+used the tree's best replies. Today's networks are faster than a rollout; the mechanisms serve the player as published,
+studies, or large networks on slow devices.
 
 Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 2016, Methods,
 "Searching with policy and value networks" and "Asynchronous policy and value MCTS (APV-MCTS)".
@@ -13,14 +14,14 @@ from typing import NamedTuple
 
 from engine.config import SearchOptions
 from engine.search.backup import back_up_path
-from engine.search.leaves import NEW, ROLLOUT_BACKED_UP
+from engine.search.leaves import NEW, PRIORS, ROLLED, VALUED
 from engine.search.selection import Tuning, unmark_path
 from engine.search.tree import AWAITED, META_IN_FLIGHT, META_ROOT_VISITS, PENDING, store_moves
 from engine.search.values import node_value
 from engine.system.jit import kernel
 
 MOST_ROLLOUTS = 1000
-"""Maximum to which adaptive expansion raises ``Tuning.expand_after``, the rollouts before a leaf is evaluated"""
+"""Maximum to which adaptive expansion raises ``Tuning.expand_after``, the rollouts before a leaf is expanded"""
 
 
 class Mechanisms(NamedTuple):
@@ -56,7 +57,7 @@ def adapted(tuning: Tuning, is_idle: bool) -> Tuning:
 
 @kernel
 def expand_with_placeholders(tree, batch, count, rollout_weight):
-    """Expand those of the first ``count`` leaves that await the network, with ``batch.prior_codes`` as placeholders.
+    """Expand those of the first ``count`` leaves that are to be expanded, with ``batch.prior_codes`` as placeholders.
 
     Until the network answers, such a node has its parent's value. The root is not expanded early.
 
@@ -66,7 +67,7 @@ def expand_with_placeholders(tree, batch, count, rollout_weight):
     """
     for i in range(count):
         node, depth = batch.leaf[i], batch.depth[i]
-        if batch.kind[i] != NEW or batch.request_slot[i] < 0 or depth == 0 or tree.state[node] != PENDING:
+        if batch.kind[i] not in (NEW, PRIORS) or depth == 0 or tree.state[node] != PENDING:
             continue
         store_moves(tree, node, batch.prior_codes[i])
         tree.state[node] = AWAITED
@@ -75,15 +76,18 @@ def expand_with_placeholders(tree, batch, count, rollout_weight):
 
 @kernel
 def back_up_rollouts_early(tree, batch, count):
-    """Back up the rollouts of leaves that await the network, and unmark their paths.
+    """Back up the rollouts of a batch's leaves that need not wait for the network, and unmark their paths.
 
     :func:`engine.search.backup.complete` adds the network's values later.
 
     Threads: the tree's lock is held.
     """
     for i in range(count):
-        if batch.kind[i] == NEW and tree.state[batch.leaf[i]] == AWAITED:
-            batch.kind[i] = ROLLOUT_BACKED_UP
+        is_expanded = batch.kind[i] in (NEW, PRIORS) and tree.state[batch.leaf[i]] == AWAITED
+        if is_expanded or batch.kind[i] in (ROLLED, VALUED):
+            batch.is_backed_up[i] = 1
+            if not is_expanded:
+                tree.rolled[batch.leaf[i]] += 1
             unmark_path(tree, batch, i)
             tree.meta[META_IN_FLIGHT] -= 1
             tree.meta[META_ROOT_VISITS] += 1

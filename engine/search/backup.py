@@ -1,12 +1,15 @@
 """Expansion and backup of a batch's evaluated leaves, and their release. Threads: the tree's lock is held."""
 
-from engine.search.leaves import FINISHED, IN_TREE, NEW, ROLLED, ROLLOUT_BACKED_UP
+from engine.search.leaves import FINISHED, IN_TREE, NEW, PRIORS, ROLLED, VALUED
 from engine.search.selection import unmark_path
 from engine.search.tree import (
     AWAITED,
+    EVALUATED,
     EXPANDED,
+    IN_EVALUATION,
     META_IN_FLIGHT,
     META_ROOT_VISITS,
+    NOT_EVALUATED,
     PENDING,
     PROVISIONAL,
     TERMINAL,
@@ -26,7 +29,9 @@ def release(tree, batch, count):
             leaf = batch.leaf[i]
             if tree.state[leaf] in (PENDING, AWAITED):
                 tree.state[leaf] = PROVISIONAL if tree.state[leaf] == AWAITED else UNEXPANDED
-        if batch.kind[i] != ROLLOUT_BACKED_UP:
+            if tree.evaluation[leaf] == IN_EVALUATION:
+                tree.evaluation[leaf] = NOT_EVALUATED
+        if batch.is_backed_up[i] == 0:
             unmark_path(tree, batch, i)
             tree.meta[META_IN_FLIGHT] -= 1
 
@@ -40,19 +45,21 @@ def complete(tree, batch, count, rollout_weight, adds_value, adds_rollout):
         adds_value, adds_rollout: whether the leaves have network values, and whether they have rollout results.
     """
     for i in range(count):
-        kind = batch.kind[i]
-        gives_value = adds_value and kind != ROLLED
+        kind, is_backed_up = batch.kind[i], batch.is_backed_up[i] == 1
+        has_value = adds_value and kind != ROLLED
         if kind == NEW and corrects(tree):
             correct_leaf(tree, batch, i)
-        result = _leaf_value(batch, i, rollout_weight, gives_value, adds_rollout)
+        result = _leaf_value(batch, i, rollout_weight, has_value, adds_rollout)
         # A finished game may be the leaf of several rows: a row selected for a rollout alone does not own its leaf.
         if kind not in (IN_TREE, ROLLED) and tree.state[batch.leaf[i]] not in (EXPANDED, TERMINAL):
-            _expand(tree, batch, i, result)
-        if kind != ROLLOUT_BACKED_UP:
+            _enter_leaf(tree, batch, i, result)
+        if not is_backed_up:
             unmark_path(tree, batch, i)
             tree.meta[META_IN_FLIGHT] -= 1
             tree.meta[META_ROOT_VISITS] += 1
-        back_up_path(tree, batch, i, gives_value, adds_rollout and kind != ROLLOUT_BACKED_UP)
+            if kind in (ROLLED, VALUED):
+                tree.rolled[batch.leaf[i]] += 1
+        back_up_path(tree, batch, i, has_value and kind != PRIORS, adds_rollout and not is_backed_up)
         if corrects(tree):
             learn_errors(tree, batch, i)
         _note_result(tree, batch, i, result)
@@ -67,13 +74,15 @@ def _leaf_value(batch, i, rollout_weight, gives_value, gives_rollout):
 
 
 @kernel
-def _expand(tree, batch, i, result):
-    """Store the value and lead of row i's leaf and, unless the game has ended there, its moves."""
+def _enter_leaf(tree, batch, i, result):
+    """Store the value and lead of row i's leaf and, if it is to be expanded, its moves."""
     node = batch.leaf[i]
     tree.value[node] = result
     tree.lead[node] = batch.lead[i]
     if batch.kind[i] == FINISHED:
         tree.state[node] = TERMINAL
+    elif batch.kind[i] == VALUED:
+        tree.evaluation[node] = EVALUATED
     elif tree.state[node] == AWAITED:
         replace_priors(tree, node, batch.prior_codes[i])
         tree.state[node] = EXPANDED

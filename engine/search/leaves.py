@@ -49,7 +49,7 @@ from engine.system.jit import inlined_kernel, kernel
 MAX_DEPTH = 512
 """Maximum number of moves in a path; a node at this depth is not searched further."""
 
-NEW, IN_TREE, FINISHED, UNSCORED, ROLLED, ROLLOUT_BACKED_UP = range(6)
+NEW, IN_TREE, FINISHED, UNSCORED, ROLLED, VALUED, PRIORS = range(7)
 """Kinds of leaves:
 
 NEW: to be expanded, evaluated by the result cache, the network or a rollout;
@@ -57,7 +57,11 @@ IN_TREE: the tree has its value already, since the game is over there or its dep
 FINISHED: the game is over, scored by this row;
 UNSCORED: the game is over under territory scoring, dead stones not estimated yet;
 ROLLED: not to be expanded, for a rollout alone;
-ROLLOUT_BACKED_UP: as NEW, its rollout backed up before the network's value."""
+VALUED: not to be expanded yet, but to be evaluated;
+PRIORS: to be expanded, its value backed up before as that of a VALUED row."""
+
+ROLLED_OUT = (NEW, ROLLED, VALUED, PRIORS)
+"""Kinds from which a rollout is played"""
 
 
 class Batch(NamedTuple):
@@ -74,7 +78,9 @@ class Batch(NamedTuple):
     leaf: Annotated[np.ndarray, "int32[K]"]
     """the node at the end of the path"""
     kind: Annotated[np.ndarray, "uint8[K]"]
-    """NEW, IN_TREE, FINISHED, UNSCORED, ROLLED or ROLLOUT_BACKED_UP"""
+    """NEW, IN_TREE, FINISHED, UNSCORED, ROLLED, VALUED or PRIORS"""
+    is_backed_up: Annotated[np.ndarray, "uint8[K]"]
+    """1 = the rollout is backed up already and the path unmarked (:mod:`engine.search.alphago_2016`)"""
     captured: Annotated[np.ndarray, "int16[K]"]
     """stones captured by the last move of the path"""
     request_slot: Annotated[np.ndarray, "int32[K]"]
@@ -191,10 +197,9 @@ def _prepare_leaf(root, position, batch, i):
             lead = final_score_black(position)
             set_exact_result(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)
         return False
-    if batch.kind[i] == ROLLED:
-        return False
-    batch.n_listed[i] = list_moves(position, batch.listed[i])
-    return True
+    if batch.kind[i] in (NEW, PRIORS):
+        batch.n_listed[i] = list_moves(position, batch.listed[i])
+    return batch.kind[i] != ROLLED
 
 
 @kernel
@@ -254,24 +259,31 @@ def _tree_policy_logits(position, batch, i, moves, numbers, theta):
 
 
 @kernel
-def tree_policy_priors(root, position, batch, count, moves, numbers, theta):
-    """Write the tree policy's priors for the NEW leaves of a batch that the network evaluates.
+def tree_policy_priors(root, position, batch, count, moves, numbers, theta, temperature):
+    """Write the tree policy's priors for the leaves of a batch that are expanded once the network has answered.
 
-    The priors are placeholders (:mod:`engine.search.alphago_2016`), or final if the network has no policy.
+    The priors are placeholders (:mod:`engine.search.alphago_2016`), or final if the network has no policy. Leaves that
+    the result cache has answered get its priors.
 
     Args:
         root, position, moves, numbers, theta: as for :func:`prepare_by_patterns`.
+        temperature: softmax temperature of the network's policy.
     """
     for i in range(count):
-        if batch.kind[i] == NEW and batch.request_slot[i] >= 0:
-            replay(root, position, batch, i)
-            _tree_policy_logits(position, batch, i, moves, numbers, theta)
-            _write_row_priors(batch, i, 1.0)
+        if batch.kind[i] not in (NEW, PRIORS):
+            continue
+        if batch.request_slot[i] < 0:
+            _write_row_priors(batch, i, temperature)
+            continue
+        replay(root, position, batch, i)
+        _tree_policy_logits(position, batch, i, moves, numbers, theta)
+        _write_row_priors(batch, i, 1.0)
 
 
 @kernel
 def prepare_for_network(root, position, batch, count, cache, scratch, seed, random_symmetry, planes, globals_):
-    """Replay the NEW and ROLLED leaves of a batch; look the NEW ones up in the cache and encode the misses.
+    """Replay the leaves of a batch that selection has not answered; look all but the ROLLED ones up in the cache and
+    encode the misses.
 
     A position's symmetry is a hash of its key and the seed, so it is the same in every worker and every search.
 
@@ -288,7 +300,7 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, rand
     filled = 0
     for i in range(count):
         batch.request_slot[i] = -1
-        if batch.kind[i] not in (NEW, ROLLED):
+        if batch.kind[i] == IN_TREE:
             continue
         batch.lead[i] = 0.0
         if not _prepare_leaf(root, position, batch, i):
@@ -350,7 +362,7 @@ def _enter_rollout(position, batch, i, color, lead, gives_score):
 def roll_out_by_policy(
     root, position, batch, count, state, gives_score, weights, tables, replies, reply_probability, cell
 ):
-    """Play a rollout by the rollout policy from every NEW or ROLLED leaf of a batch; see :func:`roll_out`.
+    """Play a rollout by the rollout policy from every leaf of a batch whose game goes on; see :func:`roll_out`.
 
     With a reply probability above 0, moves of the path that have the largest prior of their node are stored as last
     good replies.
@@ -361,7 +373,7 @@ def roll_out_by_policy(
         cell: uint8[L], working memory, overwritten.
     """
     for i in range(count):
-        if batch.kind[i] not in (NEW, ROLLED):
+        if batch.kind[i] not in ROLLED_OUT:
             continue
         copy_position(position, root)
         board, captured = position.board, 0
@@ -381,9 +393,9 @@ def roll_out_by_policy(
 
 @kernel
 def roll_out(root, position, batch, count, state, gives_score):
-    """Play a uniformly random rollout from every NEW or ROLLED leaf of a batch.
+    """Play a uniformly random rollout from every leaf of a batch whose game goes on.
 
-    Writes ``batch.rollout``; also ``batch.lead`` of ROLLED leaves, and of NEW ones if ``gives_score``.
+    Writes ``batch.rollout``; also ``batch.lead`` of ROLLED leaves, and of all others if ``gives_score``.
 
     Args:
         root, position: as for :func:`prepare`.
@@ -391,7 +403,7 @@ def roll_out(root, position, batch, count, state, gives_score):
         gives_score: leads come from rollouts, since no network has a score head.
     """
     for i in range(count):
-        if batch.kind[i] not in (NEW, ROLLED):
+        if batch.kind[i] not in ROLLED_OUT:
             continue
         replay(root, position, batch, i)
         board, color = position.board, position.meta[META_TO_MOVE]
@@ -430,9 +442,9 @@ def take_results(batch, count, symmetries, policy, value, score, gives_policy, g
 
 @kernel
 def write_leaf_priors(batch, count, temperature):
-    """Turn the logits of every NEW or ROLLOUT_BACKED_UP leaf into priors over its moves (:func:`write_codes`)."""
+    """Turn the logits of every NEW or PRIORS leaf into priors over its moves (:func:`write_codes`)."""
     for i in range(count):
-        if batch.kind[i] in (NEW, ROLLOUT_BACKED_UP):
+        if batch.kind[i] in (NEW, PRIORS):
             _write_row_priors(batch, i, temperature)
 
 

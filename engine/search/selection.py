@@ -21,16 +21,19 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.random import mix
-from engine.search.leaves import IN_TREE, MAX_DEPTH, NEW, ROLLED
+from engine.search.leaves import IN_TREE, MAX_DEPTH, NEW, PRIORS, ROLLED, VALUED
 from engine.search.priors import index_of_best, is_move, prior_of_best
 from engine.search.tree import (
     AWAITED,
+    EVALUATED,
     EXPANDED,
+    IN_EVALUATION,
     META_FULL,
     META_IN_FLIGHT,
     META_ROOT,
     META_ROOT_VISITS,
     NONE,
+    NOT_EVALUATED,
     PENDING,
     PROVISIONAL,
     TERMINAL,
@@ -54,13 +57,15 @@ class Tuning(NamedTuple):
     virtual_visits: int
     virtual_loss: float
     expand_after: int
-    """number of rollouts through a leaf before it is expanded"""
+    """number of rollouts through a leaf before it is expanded; its value is requested at the first"""
     is_plain: bool
     """values are the network's alone (no rollouts, no score utility), so that selection may take a faster loop"""
     value_weight: float = 0.0
     """exponent of the child weights (:mod:`engine.search.values`)"""
     wide_root_noise: float = 0.0
     """as KataGo's ``wideRootNoise`` (:mod:`engine.search.selection`)"""
+    fpu_base: float = 1.0
+    """factor of the parent's value in the first-play value: 1, or 0 for an even game"""
     root_c_puct: float = 0.0
     """exploration constant at the root; 0 = ``c_puct``"""
     root_c_permanent: float = 0.0
@@ -114,7 +119,12 @@ def root_stats(tree, tuning, moves):
     """
     mean = root_value(tree, tuning)
     lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
-    visits = tree.meta[META_ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
+    visits = (
+        tree.meta[META_ROOT_VISITS]
+        - 1
+        - tree.rolled[tree.meta[META_ROOT]]
+        + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
+    )
     return NodeStats(mean, visits, lead, math.sqrt(moves))
 
 
@@ -178,9 +188,9 @@ def _puct_scores(tree, first, count, stats, tuning, unvisited, scale, scores):
 def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     """The edge of an expanded node with the largest PUCT score, added to the tree if the best move has no edge yet.
 
-    The first-play value of an unvisited move is the node's mean value; at nodes other than the root, ``fpu_reduction *
-    sqrt(sum of the priors of the node's edges)`` is subtracted. With a ``score_weight``, values include the score
-    utility.
+    The first-play value of an unvisited move is ``fpu_base`` times the node's mean value; at nodes other than the root,
+    ``fpu_reduction * sqrt(sum of the priors of the node's edges)`` is subtracted. With a ``score_weight``, values
+    include the score utility.
 
     Args:
         stats: :class:`NodeStats` of the node.
@@ -188,7 +198,7 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     Returns:
         int: NONE if the filter allows no move, or the pool of edges is full.
     """
-    unvisited = stats.mean
+    unvisited = tuning.fpu_base * stats.mean
     if node == tree.meta[META_ROOT]:
         scale = root_exploration(tuning, stats)
     else:
@@ -250,7 +260,7 @@ def _stats_below(tree, edge, stats, tuning):
     """:class:`NodeStats` of an edge's child, from ``stats`` of its parent."""
     node, visits = tree.child[edge], np.int64(edge_visits(tree, edge))
     mean = -edge_worth(tree, edge, visits, stats, tuning) if visits > 0 else float(tree.value[node])
-    visits += tuning.virtual_visits * tree.in_flight[edge] - 1
+    visits += tuning.virtual_visits * tree.in_flight[edge] - 1 - tree.rolled[node]
     return NodeStats(mean, visits, -stats.lead, stats.half_points)
 
 
@@ -310,13 +320,20 @@ def _select_one(tree, batch, i, stats, tuning, move_filter, evenly):
         tree.in_flight[edge] += 1
     batch.depth[i] = depth
     batch.leaf[i] = node
-    state = tree.state[node]
-    if state == UNEXPANDED and depth > 0 and tree.N_r[edge] + tree.in_flight[edge] <= tuning.expand_after:
-        batch.kind[i] = ROLLED
-        return True
+    batch.is_backed_up[i] = 0
+    state, evaluation = tree.state[node], tree.evaluation[node]
+    if state == UNEXPANDED and depth > 0:
+        # A leaf whose value is on its way waits for it: expanded now, it would be evaluated twice.
+        is_known_too_little = tree.N_r[edge] + tree.in_flight[edge] <= tuning.expand_after
+        if is_known_too_little or evaluation == IN_EVALUATION:
+            batch.kind[i] = ROLLED
+            if evaluation == NOT_EVALUATED and tuning.rollout_weight < 1.0:
+                batch.kind[i] = VALUED
+                tree.evaluation[node] = IN_EVALUATION
+            return True
     if state in (UNEXPANDED, PROVISIONAL):
         tree.state[node] = PENDING if state == UNEXPANDED else AWAITED
-        batch.kind[i] = NEW
+        batch.kind[i] = PRIORS if evaluation == EVALUATED else NEW
         return True
     if state == TERMINAL or (state == EXPANDED and depth == MAX_DEPTH):
         batch.kind[i] = IN_TREE

@@ -28,7 +28,8 @@ A node's life::
     AWAITED     -> PROVISIONAL  released without a result; the placeholders stay
     PROVISIONAL -> AWAITED      selected as a leaf again
 
-Playouts pass through AWAITED nodes as through EXPANDED ones, and may add edges to them.
+Playouts pass through AWAITED nodes as through EXPANDED ones, and may add edges to them. While ``expand_after`` keeps a
+node UNEXPANDED, ``evaluation`` says whether its value has been backed up: NOT_EVALUATED -> IN_EVALUATION -> EVALUATED.
 """
 
 from typing import Annotated, NamedTuple
@@ -41,6 +42,7 @@ from engine.system.arrays import Field, allocate, fields_of
 from engine.system.jit import inlined_kernel, kernel
 
 UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
+NOT_EVALUATED, IN_EVALUATION, EVALUATED = range(3)
 NONE = -1
 
 META_ROOT, META_ROOT_VISITS, META_IN_FLIGHT, META_FULL, META_USED_NODES = range(5)
@@ -67,6 +69,10 @@ class Tree(NamedTuple):
 
     state: Annotated[np.ndarray, "uint8[nodes]"]
     """UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED or TERMINAL"""
+    evaluation: Annotated[np.ndarray, "uint8[nodes]"]
+    """of a node evaluated before its expansion: NOT_EVALUATED, IN_EVALUATION (requested) or EVALUATED (backed up)"""
+    rolled: Annotated[np.ndarray, "int32[nodes]"]
+    """number of completed playouts that ended at the node without expanding it"""
     value: Annotated[np.ndarray, "float32[nodes]"]
     """the node's own evaluation, -1 to 1 for its side to move; 0 if unevaluated; while AWAITED, its parent's mean value
     for the same side"""
@@ -244,6 +250,8 @@ def new_node(tree, state):
         meta[META_N_NODES] = node + 1
     meta[META_USED_NODES] += 1
     tree.state[node] = state
+    tree.evaluation[node] = NOT_EVALUATED
+    tree.rolled[node] = 0
     tree.value[node] = 0.0
     tree.lead[node] = 0.0
     tree.edge_prior_mass[node] = 0.0

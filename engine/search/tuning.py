@@ -135,10 +135,15 @@ def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns:
     shares = {"both": 1.0, "rollouts": options.rollout_weight}
     if options.virtual_loss_on not in shares:
         raise no_branch("virtual_loss_on", options.virtual_loss_on)
+    bases = {"reduction": 1.0, "zero": 0.0}
+    if options.fpu_strategy not in bases:
+        raise no_branch("fpu_strategy", options.fpu_strategy)
+    fpu_base = bases[options.fpu_strategy]
     return Tuning(
         c_puct=options.c_puct,
         # Without network and patterns priors are equal, which is no evidence against unvisited moves.
-        fpu_reduction=options.fpu_reduction if server or patterns else 0.0,
+        fpu_reduction=options.fpu_reduction if fpu_base and (server or patterns) else 0.0,
+        fpu_base=fpu_base,
         score_weight=0.0,
         rollout_weight=options.rollout_weight,
         virtual_visits=options.virtual_visits,

@@ -86,6 +86,8 @@ BATCH_SECONDS = 0.02
 GPU_LEAVES = 384
 """Minimum number of leaves that a search keeps in flight for a GPU: for one batch being computed, one in the queue and
 one being selected or backed up"""
+ASYNC_FLIGHTS = 16
+"""Number of batches that a worker keeps in flight if values are backed up later than rollouts"""
 EDGES_A_BATCH = 2 << (EDGE_CLASSES - 1)
 """Edge rows kept free before selection: room to move the longest block of edges, and shorter ones"""
 
@@ -139,6 +141,9 @@ def flights(options: SearchOptions, evaluators: int, batches_requests: bool) -> 
         options: resolved.
         evaluators, batches_requests: attributes of the :class:`engine.inference.server.InferenceServer`.
     """
+    if options.async_values:
+        # Rollouts do not wait for values, so that neither need the workers.
+        return ASYNC_FLIGHTS
     leaves = options.threads * options.batch
     if leaves == 1:
         return 1
@@ -325,7 +330,7 @@ class Worker:
             roll_out_by_policy(*leaves, *game, *policy, self._candidates.cell)
 
     def _expand_early(self, flight: _Flight) -> None:
-        """Step 5: write the tree policy's priors for the leaves that await the network.
+        """Step 5: write the tree policy's priors for the leaves that are to be expanded.
 
         If the network has no policy head, these priors are final. With the option ``placeholder_priors`` the leaves are
         expanded at once, and a network's policy later replaces the priors.
@@ -334,10 +339,9 @@ class Worker:
         has_no_policy = setup.network is not None and not setup.network.has_policy
         if setup.patterns is None or not (setup.mechanisms.placeholder_priors or has_no_policy):
             return
-        if not (batch.request_slot[:count] >= 0).any():
-            return
-        # moves, numbers, theta
-        policy = (self._candidates, setup.patterns.numbers, setup.patterns.theta)
+        # moves, numbers, theta, temperature
+        patterns, temperature = setup.patterns, setup.options.policy_temperature
+        policy = (self._candidates, patterns.numbers, patterns.theta, temperature)
         tree_policy_priors(self._run.root, self._position, batch, count, *policy)
         if not setup.mechanisms.placeholder_priors:
             return

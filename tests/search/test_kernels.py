@@ -25,7 +25,7 @@ from engine.search.tree import (
 )
 from engine.search.values import leaders, main_line, node_value
 from tests.search.tree_tools import check_at_rest, dump, edges_of, give_moves, root_of, visits_of
-from tests.search.tree_twin import BOTH, EVERY, LIMIT, SIZE, Twin, TwinNode, fill, position_facts, tuning_of
+from tests.search.tree_twin import BOTH, EVERY, LIMIT, SIZE, Twin, TwinNode, fill, fill_new, position_facts, tuning_of
 
 
 def grown_tree(rounds: int, k: int, tuning: Tuning, sides=BOTH, flights: int = 1):
@@ -76,6 +76,9 @@ def compare(tree, node: int, twin: TwinNode) -> None:
         (tuning_of(1.4, 0.2, 0.3, 2, score_weight=0.3), (True, True), 3),
         (tuning_of(1.4, 0.2, 0.0, 1, score_weight=0.7), (True, False), 4),
         (tuning_of(1.4, 0.2, 0.5, 2, score_weight=0.7), (True, True), 3),
+        (tuning_of(1.4, 0.2, 0.5, 2, expand_after=3), (True, True), 1),
+        (tuning_of(5.0, 0.0, 0.5, 3, expand_after=3, fpu_base=0.0), (True, True), 4),
+        (tuning_of(2.0, 0.0, 1.0, 1, expand_after=2), (True, True), 3),
     ],
 )
 def test_the_kernels_grow_the_twins_tree(tuning, sides, k):
@@ -86,15 +89,13 @@ def test_the_kernels_grow_the_twins_tree(tuning, sides, k):
         count = select(tree, batch, k, tuning, EVERY, False)
         leaves = twin.select(k)
         paths = [tuple(int(m) for m in batch.move[i, : batch.depth[i]]) for i in range(count)]
-        assert paths == [tuple(move for _, move in path) for path, _ in leaves]
+        assert paths == [tuple(move for _, move in path) for path, _, _ in leaves]
         assert tree.meta[META_IN_FLIGHT] == count
-        for i in range(count):
-            if batch.kind[i] == NEW:
-                fill(batch, i)
+        fill_new(batch, count)
         complete(tree, batch, count, tuning.rollout_weight, *sides)
         twin.complete(leaves)
     compare(tree, root_of(tree), twin.root)
-    check_at_rest(tree)
+    check_at_rest(tree, rolled=tuning.expand_after > 0)
 
 
 def test_backup_removes_virtual_loss():

@@ -17,6 +17,7 @@ from engine.search.move_filter import without
 from engine.search.report import MoveReport
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
+from engine.search.tree import EXPANDED
 from engine.search.tuning import resolved
 from engine.search.values import edge_mean
 from tests.clock import stop_the_machines
@@ -49,7 +50,7 @@ def searched(server, patterns=None, visits: int = 300, size: int = 9, **options)
     [
         {"value_bias": 0.45}, {"value_weight": 0.25},
         {"value_bias": 0.45, "value_weight": 0.25}, {"root_noise": 0.25}, {"root_symmetries": "8"},
-        {"random_symmetry": False}, {"virtual_loss": 1.0, "virtual_visits": 3, "batch": 16},
+        {"random_symmetry": False}, {"fpu_strategy": "zero"}, {"virtual_loss": 1.0, "virtual_visits": 3, "batch": 16},
     ],
 )  # fmt: skip
 def test_an_option_changes_the_tree_and_leaves_it_sound(server, options):
@@ -61,8 +62,9 @@ def test_an_option_changes_the_tree_and_leaves_it_sound(server, options):
 @pytest.mark.parametrize(
     "options",
     [
-        {"virtual_loss_on": "rollouts"}, {"async_values": True, "placeholder_priors": True}, {"expand_after": 3},
-        {"adaptive_expansion": True}, {"expand_after": 5, "async_values": True, "placeholder_priors": True},
+        {"virtual_loss_on": "rollouts"}, {"fpu_strategy": "zero"}, {"adaptive_expansion": True},
+         {"async_values": True, "placeholder_priors": True}, {"expand_after": 3},
+        {"expand_after": 5, "async_values": True, "placeholder_priors": True},
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("threads", [1, 2])
@@ -98,12 +100,15 @@ def test_batches_stay_small_in_small_trees(visits_per_leaf, low, high):
     assert low <= network.most <= high
 
 
-def test_leaves_are_rolled_out_a_number_of_times_before_the_network_sees_them(server, patterns):
+def test_leaves_are_rolled_out_a_number_of_times_before_they_are_expanded(server, patterns):
+    """The network's value comes at the first rollout (AlphaGo, Methods: evaluation and expansion)."""
     many, few = (searched(server, patterns, rollout_weight=0.5, expand_after=n) for n in (0, 8))
     assert few.report().evaluations < many.report().evaluations / 2
     tree = few.tree
     for edge in edges_of(tree, root_of(tree)):
-        assert tree.N_v[edge] <= max(0, tree.N_r[edge] - 8)
+        if tree.N_r[edge] > 0:
+            assert 1 <= tree.N_v[edge] <= max(1, tree.N_r[edge] - 8)
+            assert (tree.state[tree.child[edge]] == EXPANDED) == (tree.N_r[edge] > 8)
 
 
 def test_noise_is_mixed_into_every_root_once(server):

@@ -11,6 +11,7 @@ from engine.search.tree import (
     AWAITED,
     EDGE_CLASSES,
     EXPANDED,
+    IN_EVALUATION,
     META_FREE_EDGES,
     META_FREE_NODE,
     META_IN_FLIGHT,
@@ -95,6 +96,7 @@ def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) 
             assert visits[node] >= 1 + below if rolled else visits[node] == 1 + below
         elif tree.state[node] == UNEXPANDED:
             assert below == 0
+            assert tree.evaluation[node] != IN_EVALUATION
     _check_rows(tree, nodes)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.go.geometry import PASS, index_of, on_board_points, point_of
 from engine.go.random import mixed
-from engine.search.leaves import FINISHED, NEW
+from engine.search.leaves import FINISHED, IN_TREE
 from engine.search.priors import prior_of, to_prior_code
 from engine.search.selection import Tuning
 from tests.search.tree_tools import give_moves
@@ -69,9 +69,9 @@ def fill(batch, i: int, before: tuple[int, ...] = ()) -> None:
 
 
 def fill_new(batch, count: int) -> list[tuple[int, ...]]:
-    """Evaluate the new ones of a batch's first ``count`` leaves; the moves that lead to each of them all."""
+    """Evaluate those of a batch's first ``count`` leaves that the tree does not know; the moves that lead to all."""
     for i in range(count):
-        if batch.kind[i] == NEW:
+        if batch.kind[i] != IN_TREE:
             fill(batch, i)
     return [tuple(int(move) for move in batch.move[i, : batch.depth[i]]) for i in range(count)]
 
@@ -82,6 +82,7 @@ class TwinNode:
     def __init__(self, path: tuple[int, ...]):
         self.path = path
         self.state = "unexpanded"
+        self.evaluation = "none"
         self.moves: list[tuple[int, float]] = []
         self.own = self.own_lead = 0.0
         self.n_v: dict[int, int] = {}
@@ -127,11 +128,14 @@ class Twin:
         total = sum(visits[m] + virtual * node.in_flight.get(m, 0) for m, _ in node.moves)
         mean = node.own + sum(visits[m] * self.q(node, m) for m in tried if visits[m])
         mean /= 1 + sum(visits.values())
+        if above is not None and self.tuning.expand_after:
+            # The node's own share has more rollouts than values.
+            mean = -self.q(*above)
         if self.tuning.score_weight and above is not None:
             mean -= self.lead_value(*above)
         c_puct = self.tuning.c_puct
         mass = sum(p for m, p in node.moves if m in tried)
-        unvisited = mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
+        unvisited = self.tuning.fpu_base * mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
 
         def score(entry: tuple[int, float]) -> float:
             move, prior = entry
@@ -161,8 +165,21 @@ class Twin:
         normal = math.sqrt(-2 * math.log(first)) * math.cos(2 * math.pi * second)
         return 0.0 if word % 2 else self.tuning.wide_root_noise * abs(normal)
 
-    def select(self, wanted: int) -> list[list[tuple[TwinNode, int]]]:
-        """Paths of (node, move) to the leaves."""
+    def kind_of(self, path: list[tuple[TwinNode, int]], leaf: TwinNode) -> str:
+        """What a playout does at its leaf: "whole", or a rollout alone, with "evaluate" or with "expand"."""
+        if leaf.state != "unexpanded":
+            return "whole"
+        if path:
+            above, move = path[-1]
+            begun = above.n_r.get(move, 0) + above.in_flight[move]
+            if leaf.evaluation == "asked":
+                return "roll out"
+            if begun <= self.tuning.expand_after:
+                return "evaluate" if leaf.evaluation == "none" and self.tuning.rollout_weight < 1 else "roll out"
+        return "expand" if leaf.evaluation == "known" else "whole"
+
+    def select(self, wanted: int) -> list[tuple[list[tuple[TwinNode, int]], TwinNode, str]]:
+        """Paths of (node, move) to the leaves, the leaves, and what is done there."""
         leaves = []
         for _ in range(wanted):
             node, path = self.root, []
@@ -175,31 +192,38 @@ class Twin:
                 for above, move in path:
                     above.in_flight[move] -= 1
                 break
-            if node.state == "unexpanded":
+            kind = self.kind_of(path, node)
+            if kind == "evaluate":
+                node.evaluation = "asked"
+            elif node.state == "unexpanded" and kind != "roll out":
                 node.state = "pending"
-            leaves.append((path, node))
+            leaves.append((path, node, kind))
         return leaves
 
     def complete(self, leaves) -> None:
         lam = self.tuning.rollout_weight
-        for path, leaf in leaves:
+        for path, leaf, kind in leaves:
             _, moves, value, rollout, lead, over = position_facts(leaf.path)
             if over:
                 value = rollout = 1.0 if value > 0 else -1.0
-            both = self.adds_value and self.adds_rollout
-            result = (1 - lam) * value + lam * rollout if both else value if self.adds_value else rollout
+                kind = "whole"
+            has_value = self.adds_value and kind != "roll out"
+            both = has_value and self.adds_rollout
+            result = (1 - lam) * value + lam * rollout if both else value if has_value else rollout
             leaf.results.append(result)
-            if leaf.state == "pending":
+            if leaf.state == "pending" or (over and leaf.state == "unexpanded"):
                 leaf.moves = moves
                 leaf.state = "terminal" if over else "expanded"
                 leaf.own_lead = lead
                 leaf.own = result
+            elif kind == "evaluate":
+                leaf.evaluation, leaf.own, leaf.own_lead = "known", result, lead
             for ply, (node, move) in enumerate(reversed(path)):
                 sign = -1.0 if ply % 2 == 0 else 1.0
                 node.in_flight[move] -= 1
                 node.results.append(sign * result)
                 node.lead[move] = node.lead.get(move, 0.0) + sign * lead
-                if self.adds_value:
+                if has_value and kind != "expand":
                     node.n_v[move] = node.n_v.get(move, 0) + 1
                     node.w_v[move] = node.w_v.get(move, 0.0) + sign * value
                 if self.adds_rollout:
