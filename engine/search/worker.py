@@ -295,13 +295,13 @@ class Worker:
             # seed, random_symmetry, planes, globals_
             inputs = (np.uint64(options.seed), options.random_symmetry, request.planes, request.globals)
             request.count = prepare_for_network(*leaves, self._cache(server), self._scratch, *inputs)
+            if setup.mechanisms.adaptive_expansion:
+                with self._shared.lock:
+                    self._shared.tuning = adapted(self._shared.tuning, server.waiting == 0)
             if request.count > 0:
                 server.submit(request)
                 if self._run.cancelled.is_set():
                     server.cancel(request, running=True)
-            if setup.mechanisms.adaptive_expansion:
-                with self._shared.lock:
-                    self._shared.tuning = adapted(self._shared.tuning, server.waiting == 0)
         elif patterns is not None:
             prepare_by_patterns(*leaves, self._candidates, patterns.numbers, patterns.theta)
         else:

@@ -63,7 +63,7 @@ def test_an_option_changes_the_tree_and_leaves_it_sound(server, options):
     "options",
     [
         {"virtual_loss_on": "rollouts"}, {"fpu_strategy": "zero"}, {"adaptive_expansion": True},
-         {"async_values": True, "placeholder_priors": True}, {"expand_after": 3},
+        {"async_values": True, "placeholder_priors": True}, {"expand_after": 3},
         {"expand_after": 5, "async_values": True, "placeholder_priors": True},
     ],
 )  # fmt: skip
