@@ -11,7 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from engine.alphago.stages import EVALUATION, PATTERNS, PLAYERS, SL, VALUE, VALUE_KINDS, Plan
+from engine.alphago.stages import (
+    EVALUATION,
+    PATTERNS,
+    PLAYERS,
+    RESIGNATION,
+    SEARCH,
+    SL,
+    VALUE,
+    VALUE_KINDS,
+    Plan,
+    as_toml,
+)
 from engine.evaluation.elo import rated, weakest, wilson_interval, win_rate
 from engine.pictures.charts import interval_chart, line_chart
 from engine.pictures.pages import page
@@ -44,8 +55,8 @@ def write_report(plan: Plan, seconds: dict[str, float]) -> None:
         # Paths are relative to the file's folder.
         files[PLAYER] = (
             f"# AlphaGo as made by keima alphago, for {plan.preset.size}x{plan.preset.size}\n"
-            f'weights = "{SL}+{VALUE}"\npatterns = "{"+".join(PATTERNS)}"\nrollout-weight = 0.5\n'
-            f"size = {plan.preset.size}\nkomi = {plan.preset.komi:g}\n"
+            f'weights = "{SL}+{VALUE}"\npatterns = "{"+".join(PATTERNS)}"\n'
+            f"size = {plan.preset.size}\nkomi = {plan.preset.komi:g}\n{as_toml(SEARCH | RESIGNATION)}"
         )
     for name, text in files.items():
         with written_whole(plan.out / name) as part:

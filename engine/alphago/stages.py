@@ -14,9 +14,10 @@
 Commands run in OUT, so their text does not depend on OUT; each can resume. Start at :meth:`Plan.stages`.
 """
 
+import json
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -83,7 +84,7 @@ class Preset:
     seconds: float
     """thinking time per move in the ablation, in seconds"""
     pair_games: int
-    """number of games in each match of the ablation"""
+    """number of games of neighbours in the ablation"""
 
 
 # Plain networks of 13 and 15 layers need this SGD; faster optimizers do not converge.
@@ -104,7 +105,7 @@ PRESETS = {
         sl="--steps 60000 --validate-every 3000",
         rl="--updates 1500 --rate 7e-5 --entropy 0.01 --pool-every 100 --check-every 100 --check-games 400",
         decisive=4_000, positions=300_000, held_out=20_000, value="--steps 36000 --validate-every 2000",
-        rolled_out=600, seconds=0.5, pair_games=100,
+        rolled_out=600, seconds=0.3, pair_games=100,
     ),
     # The paper's steps have 16 and 32 positions; these have 256, and see as many positions. The paper names no rate of
     # the RL policy. Games have five times the moves of 9x9, and gradients grow with them: at 1e-3 weights became NaN
@@ -196,26 +197,71 @@ class Stage(NamedTuple):
     """number of games of all commands if these are matches, which run in parallel, each on one core; 0 = no matches"""
 
 
+SEARCH: dict[str, float | str | bool] = {
+    "rollout-weight": 0.5,
+    "c-puct": 5.0,
+    "policy-temperature": 0.67,
+    "virtual-visits": 3,
+    "virtual-loss": 1.0,
+    "virtual-loss-on": "rollouts",
+    "fpu-strategy": "zero",
+    "expand-after": 40,
+    "adaptive-expansion": True,
+    "placeholder-priors": True,
+    "async-values": True,
+    "reply-probability": 0.9,
+    "move-choice": "visits",
+}
+"""Settings of the search as published: Extended Data Table 5, and Methods, "Searching with policy and value networks"
+and "Rollout policy", which calls the probability of a reply high"""
+RESIGNATION = {"resign-below": -0.8, "resign-count": 1}
+"""Settings of resignation as published: once the estimate of winning is below 10%"""
+
+
+def as_toml(settings: Mapping[str, float | str | bool]) -> str:
+    """Settings as lines of a settings file."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+
+
+def as_arguments(settings: Mapping[str, float | str | bool]) -> str:
+    """Settings as command-line options, with a space before each; those that are False are left out."""
+    return "".join(
+        f" --{name}" if value is True else f" --{name} {value}"
+        for name, value in settings.items()
+        if value is not False
+    )
+
+
 class Player(NamedTuple):
-    """A player of the ablation, as in the paper's Extended Data Table 7."""
+    """A player of the ablation, as in the paper's Extended Data Table 7. All search with :data:`SEARCH`."""
 
     name: str
     parts: str
     paper_elo: int
     weights: str
-    options: str = ""
+    rollout_weight: float = 0.0
+    """lambda"""
+
+    def options(self) -> str:
+        """Command-line options of its search."""
+        if self.name == NO_SEARCH:
+            return " --policy-only"
+        return as_arguments(SEARCH | {"rollout-weight": self.rollout_weight})
 
 
+NO_SEARCH = "p"
+"""Name of the player without a search"""
 PLAYERS = (
-    Player("rvp", "policy, value, rollouts; lambda 0.5", 2890, f"{SL}+{VALUE}", " --rollout-weight 0.5"),
-    Player("rp", "policy, rollouts; lambda 1", 2416, SL, " --rollout-weight 1"),
+    Player("rvp", "policy, value, rollouts; lambda 0.5", 2890, f"{SL}+{VALUE}", 0.5),
+    Player("rp", "policy, rollouts; lambda 1", 2416, SL, 1.0),
     Player("vp", "policy, value; lambda 0", 2177, f"{SL}+{VALUE}"),
-    Player("rv", "tree policy, value, rollouts; lambda 0.5", 2077, VALUE, " --rollout-weight 0.5"),
+    Player("rv", "tree policy, value, rollouts; lambda 0.5", 2077, VALUE, 0.5),
     Player("v", "tree policy, value; lambda 0", 1655, VALUE),
-    Player("p", "policy, no search", 1517, SL, " --policy-only"),
-    Player("r", "tree policy, rollouts; lambda 1", 1457, "none"),
+    Player(NO_SEARCH, "policy, no search", 1517, SL),
+    Player("r", "tree policy, rollouts; lambda 1", 1457, "none", 1.0),
 )
-"""Players of the ablation, the strongest in the paper first; each plays a match against its neighbours in this list"""
+"""Players of the ablation, the strongest in the paper first; each plays a match against its neighbours in this list,
+and one of half as many games against the first"""
 
 
 @dataclass(frozen=True)
@@ -234,7 +280,7 @@ class Plan:
     def stages(self) -> tuple[Stage, ...]:
         """All stages in order."""
         matches = tuple(self._ablation())
-        games = len(matches) * self.preset.pair_games
+        games = sum(games for _, games in self._pairs())
         return (
             Stage("games", "training games", 0.05, tuple(self._games())),
             Stage("sl", "the policy network, by supervised learning", 0.1, tuple(self._supervised())),
@@ -272,12 +318,12 @@ class Plan:
         games."""
         return self._play(SL, out, max(1, games // 2), more=f" --limit {OPENING_MOVES}")
 
-    def _match(self, engines: tuple[str, str], out: str, names: str = "", more: str = "") -> Command:
+    def _match(self, engines: tuple[str, str], out: str, games: int, more: str = "") -> Command:
         first, second = map(shlex.quote, engines)
-        games = f"{self._board} --games {self.preset.pair_games}{more}"
+        options = f"{more} {self._board} --games {games}"
         summary = f"{out}/summary.json"
         return Command(
-            summary, f"match --first {first} --second {second}{names} {games} --sgf {out} --json {summary}"
+            summary, f"match --first {first} --second {second}{options} --sgf {out} --json {summary}"
         )  # fmt: skip
 
     def _games(self) -> Iterator[Command]:
@@ -303,7 +349,7 @@ class Plan:
             yield self._openings(preset.pair_games, "sl/openings")
             policy = keima(*f"gtp --config none --weights {SL} --size {preset.size} --policy-only".split())
             engines = shlex.join(policy), shlex.join(gnugo(program, GNUGO_LEVEL))
-            yield self._match(engines, "sl/against-gnugo", more=" --openings sl/openings")
+            yield self._match(engines, "sl/against-gnugo", self.preset.pair_games, " --openings sl/openings")
 
     def _patterns(self) -> Iterator[Command]:
         learn = f"--games games/set/train --validation {VALIDATION} --size {self.preset.size} --shards 0"
@@ -343,16 +389,22 @@ class Plan:
         options = f"--rollouts {preset.rolled_out} --device {self.device} {beside} {policies}"
         yield Command(EVALUATION, f"evaluate {VALUE} {TEST} {options} --json > {EVALUATION}")
 
+    def _pairs(self) -> Iterator[tuple[tuple[Player, Player], int]]:
+        """The matches of the ablation: two of :data:`PLAYERS`, and their number of games."""
+        games = self.preset.pair_games
+        yield from ((pair, games) for pair in pairwise(PLAYERS))
+        yield from (((PLAYERS[0], other), games // 2) for other in PLAYERS[2:])
+
     def _ablation(self) -> Iterator[Command]:
-        """Commands that play matches between neighbours of :data:`PLAYERS`, with a temperature in the first moves."""
+        """Commands that play the matches of the ablation, with a temperature in the first moves."""
         preset = self.preset
         parts = f"--size {preset.size} --patterns {'+'.join(PATTERNS)} --device {self.device}"
         search = f"--seconds {preset.seconds} --threads 1 --evaluators 1 --temperature 0.5"
         search += f" --temperature-moves {preset.size}"
-        for pair in pairwise(PLAYERS):
+        for pair, games in self._pairs():
             first, second = (
-                shlex.join(keima(*f"gtp --config none --weights {one.weights} {parts} {search}{one.options}".split()))
+                shlex.join(keima(*f"gtp --config none --weights {one.weights} {parts} {search}{one.options()}".split()))
                 for one in pair
             )
             names = f" --first-name {pair[0].name} --second-name {pair[1].name}"
-            yield self._match((first, second), f"ablation/{pair[0].name}-{pair[1].name}", names)
+            yield self._match((first, second), f"ablation/{pair[0].name}-{pair[1].name}", games, names)

@@ -7,7 +7,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 import click
@@ -21,7 +23,9 @@ from engine.alphago.stages import (
     EVALUATION,
     PLAYERS,
     PRESETS,
+    RESIGNATION,
     ROLLOUT,
+    SEARCH,
     SELECTION,
     SL,
     TEST,
@@ -41,6 +45,7 @@ from engine.system.programs import keima
 from gtp.cli import main
 from gtp.cli.settings import read_settings
 from tests.nets.models import toy
+from weights import players
 
 ROOT = Path(__file__).parents[2]
 TINY = Preset(
@@ -122,6 +127,41 @@ def test_human_games_are_filtered_by_rank(tmp_path):
     assert found.exit_code == 1 and found.output == (
         "Error: --min-rank and --mover-rank need --games: they filter human games\n"
     )
+
+
+def test_every_player_of_the_ablation_searches_as_published(tmp_path):
+    """Extended Data Table 5; of two players that differ in c_puct too, nobody knows what made the difference."""
+    plan = plan_of(tmp_path, (), PRESETS["evening"])
+    (stage,) = (stage for stage in plan.stages() if stage.name == "ablation")
+    assert stage.games == 6 * 100 + 5 * 50
+    engines = {}
+    for command in stage.commands:
+        for side in ("first", "second"):
+            words, name = after(command, f"--{side}").split(), after(command, f"--{side}-name")
+            engines.setdefault(name, words)
+            assert engines[name] == words
+        games = int(after(command, "--games"))
+        assert games == 100 or (after(command, "--first-name") == "rvp" and games == 50)
+    weights = {"rvp": "0.5", "rp": "1.0", "vp": "0.0", "rv": "0.5", "v": "0.0", "r": "1.0"}
+    for name, words in engines.items():
+        found = {word: value for word, value in pairwise([*words, ""]) if word.startswith("--")}
+        assert found["--seconds"] == "0.3"
+        if name == "p":
+            assert "--policy-only" in found and "--c-puct" not in found
+            continue
+        assert (found["--c-puct"], found["--policy-temperature"], found["--expand-after"]) == ("5.0", "0.67", "40")
+        assert (found["--virtual-visits"], found["--virtual-loss-on"]) == ("3", "rollouts")
+        assert found["--rollout-weight"] == weights[name]
+        assert found.keys() >= {"--adaptive-expansion", "--placeholder-priors", "--async-values"}
+
+
+def test_the_shipped_player_has_the_papers_settings():
+    """``kata-get-params`` of alphago-9 beside Extended Data Table 5 and the Methods."""
+    settings = tomllib.loads(players()["alphago-9"].read_text(encoding="utf-8"))
+    assert settings.items() >= (SEARCH | RESIGNATION).items()
+    table = {"policy-temperature": 0.67, "rollout-weight": 0.5, "virtual-visits": 3, "expand-after": 40, "c-puct": 5.0}
+    assert settings.items() >= table.items()
+    assert set(settings) == {*SEARCH, *RESIGNATION, "weights", "patterns", "size", "komi"}
 
 
 def test_rollouts_learn_sharper_from_drawn_moves_than_from_those_of_people(tmp_path):
