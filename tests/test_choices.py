@@ -28,6 +28,7 @@ def value_loss(options):
 
 USES = {
     (SearchOptions, "virtual_loss_on"): lambda options: new_tuning(options, None, None),
+    (SearchOptions, "fpu_strategy"): lambda options: new_tuning(options, None, None),
     (SearchOptions, "move_choice"): lambda options: best_first([], options.move_choice),
     (SearchOptions, "root_symmetries"): lambda options: root_symmetries(resolved(options, None)),
     (PlayOptions, "level"): lambda options: settings_of(options.level, 9),

@@ -4,6 +4,7 @@ Threads replay and encode positions for the network, which an inference server r
 or batches merged from all threads on a GPU. Start at :func:`evaluate_network`.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -57,6 +58,8 @@ class Wanted(NamedTuple):
     """number of sampled positions from which to make rollouts"""
     game: int = 0
     """number (from 1) of the game for which to report the value before every move; 0 = none"""
+    counts: tuple[int, ...] = COUNTS
+    """numbers of rollouts from a position, ascending; policies make the last"""
 
 
 class Beside(NamedTuple):
@@ -67,7 +70,7 @@ class Beside(NamedTuple):
     policies: Mapping[str, Estimate] = {}
     """by name, functions that estimate values by rollouts of a policy"""
     tables: Tables | None = None
-    """rollout policy for the baseline of 10, 100 and 1,000 rollouts; None = no such baseline"""
+    """rollout policy for the baseline of ``Wanted.counts`` rollouts; None = no such baseline"""
 
 
 NOTHING = Beside()
@@ -89,7 +92,9 @@ def evaluate_network(
         on sizes that the network does not play); where known ``calibration``, ``calibration_error``, ``histogram`` and
         ``by_move`` (:mod:`engine.evaluation.values`), ``by_rank`` (:func:`_by_rank`), ``rollouts``
         (:func:`_beside_rollouts`), ``game`` (:func:`_through_game`), ``constant_mse`` (error of the best constant
-        value), and ``beside`` and ``policy_rollouts`` (:func:`engine.evaluation.values.errors_beside`).
+        value), and ``beside`` and ``policy_rollouts`` (:func:`engine.evaluation.values.errors_beside`). ``rollouts``
+        and ``policy_rollouts`` have ``ms``, milliseconds of one core for a position by the same names, and the latter
+        ``rollouts``, their number.
     Raises:
         ValueError: the network plays none of the games' board sizes, a baseline network does not play all sampled
             sizes, or ``wanted.game`` is no game that the network can play through.
@@ -101,7 +106,9 @@ def evaluate_network(
     for other in beside.networks.values():
         other.spec.check_sizes(games.size[rows])
     with MeasuredNetwork(network, games, wanted.symmetries, new_bar) as measured:
+        clock = _Clock(network)
         found = measured.metrics_at(rows, plies, "positions")
+        network_ms = clock.ms(len(rows))
         skipped = int(((games.size < sizes[0]) | (games.size > sizes[1])).sum())
         report: dict[str, Any] = {"positions": len(rows), "symmetries": wanted.symmetries, "skipped_games": skipped}
         report |= _sample_metrics(found)
@@ -113,7 +120,19 @@ def evaluate_network(
             moves = np.arange(games.offsets[row + 1] - games.offsets[row])
             through = measured.metrics_at(np.full(len(moves), row), moves, f"game {wanted.game}")[-1]
             report["game"] = _through_game(games, row, through)
-    return report | _errors_beside(found[-1], games, rows, beside, wanted, new_bar)
+    return report | _errors_beside(found[-1], games, rows, beside, wanted, new_bar, network_ms)
+
+
+class _Clock:
+    """Milliseconds since its creation: of all cores together, or on another device than the CPU, of the wall."""
+
+    def __init__(self, network: Network | None = None) -> None:
+        self._time = time.process_time if network is None or network.device == "cpu" else time.perf_counter
+        self._start_s = self._time()
+
+    def ms(self, positions: int) -> float:
+        """Milliseconds a position."""
+        return 1000.0 * (self._time() - self._start_s) / positions
 
 
 class MeasuredNetwork:
@@ -147,13 +166,15 @@ class MeasuredNetwork:
 
 
 def _errors_beside(
-    found: PositionMetrics, games: Games, rows: np.ndarray, beside: Beside, wanted: Wanted, new_bar: NewBar
-) -> dict[str, Any]:
+    found: PositionMetrics, games: Games, rows: np.ndarray, beside: Beside, wanted: Wanted, new_bar: NewBar,
+    network_ms: float,
+) -> dict[str, Any]:  # fmt: skip
     """The entries of the report that compare the network's value with baselines, by name.
 
     Args:
         found: the network's metrics, P positions.
         rows: int64[P]: the game of each position.
+        network_ms: time of an evaluation, in milliseconds.
     """
     known = np.flatnonzero(~np.isnan(found.result))
     if not len(known):
@@ -171,14 +192,23 @@ def _errors_beside(
     some = slice(wanted.rollouts)
     rows, plies, found = rows[some], found.ply[some], PositionMetrics(*(array[some] for array in found))
     if wanted.rollouts and beside.tables:
-        done = new_bar(f"{COUNTS[-1]:,} rollouts each", len(rows))
-        rolled = rollout_values(games, rows, plies, beside.tables, COUNTS, core_count(), done)
-        report["rollouts"] = _beside_rollouts(found, rolled)
+        counts, threads = wanted.counts, core_count()
+        # Outside the measured time: kernels are compiled or loaded, and memory is allocated.
+        rollout_values(games, rows[:1], plies[:1], beside.tables, (1,))
+        clock, done = _Clock(), new_bar(f"{counts[-1]:,} rollouts each", len(rows))
+        rolled = rollout_values(games, rows, plies, beside.tables, counts, threads, done)
+        ms = clock.ms(len(rows))
+        times = {NETWORK: network_ms} | {str(count): ms * count / counts[-1] for count in counts}
+        report["rollouts"] = _beside_rollouts(found, rolled, counts) | {"ms": times}
     if wanted.rollouts and beside.policies:
         values = {name: array[some] for name, array in values.items()}
+        times = {NETWORK: network_ms}
         for name, estimate in beside.policies.items():
-            values[name] = estimate(games, rows, plies, new_bar(f"rollouts by {name}", len(rows)))
+            clock = _Clock()
+            values[name] = estimate(games, rows, plies, wanted.counts[-1], new_bar(f"rollouts by {name}", len(rows)))
+            times[name] = clock.ms(len(rows))
         report["policy_rollouts"] = errors_beside(games, rows, plies, found.result, values)
+        report["policy_rollouts"] |= {"rollouts": wanted.counts[-1], "ms": times}
     return report
 
 
@@ -230,14 +260,15 @@ def _by_rank(found: PositionMetrics, ranks: np.ndarray) -> dict[str, Any]:
     return {"by_rank": rows} if rows else {}
 
 
-def _beside_rollouts(found: PositionMetrics, values: np.ndarray) -> dict[str, Any]:
-    """Mean (z - v)^2 of the network's value (if it has one) and of the mean of 10, 100 and 1,000 rollouts.
+def _beside_rollouts(found: PositionMetrics, values: np.ndarray, counts: tuple[int, ...]) -> dict[str, Any]:
+    """Mean (z - v)^2 of the network's value (if it has one) and of the mean of each number of rollouts.
 
     Returns:
-        ``positions``, the errors ``network``, ``10``, ``100``, ``1000``, and ``by_move`` with these in each row.
+        ``positions``, the errors ``network``, and by number of rollouts such as ``100``, and ``by_move`` with these in
+        each row.
     """
     errors = {"network": found.columns()["value_mse"]}
-    errors |= {str(count): (found.result - values[:, i]) ** 2 for i, count in enumerate(COUNTS)}
+    errors |= {str(count): (found.result - values[:, i]) ** 2 for i, count in enumerate(counts)}
     return error_table(found.ply, {name: error for name, error in errors.items() if not np.isnan(error).any()})
 
 

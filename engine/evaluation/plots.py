@@ -1,11 +1,9 @@
 """Plots of an evaluation's metrics as PNG, by matplotlib."""
 
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from engine.evaluation.values import ROLLOUTS
 from engine.pictures.charts import Points, line_chart, side_by_side
 from engine.pictures.drawing import check_png, png
 
@@ -79,13 +77,13 @@ def _by_move(report: dict[str, Any]) -> list[str]:
 
 def _errors(report: dict[str, Any]) -> list[str]:
     """Charts like AlphaGo's Figure 2b: errors by move number of networks' values and of rollouts by policies."""
-    tables: Mapping[str, str] = {"beside": "", "policy_rollouts": f", {ROLLOUTS} rollouts by each policy"}
     charts: list[str] = []
-    for key in filter(report.__contains__, tables):
+    for key in filter(report.__contains__, ("beside", "policy_rollouts")):
         table = report[key]
-        names = [name for name in table if name not in ("positions", "by_move")]
+        names = [name for name in table if name not in ("positions", "by_move", "rollouts", "ms")]
+        rollouts = f", {table['rollouts']:,} rollouts by each policy" if "rollouts" in table else ""
         series = {f"{name}, {table[name]:.3f} in all": _column(table["by_move"], name) for name in names}
-        title = f"{ERROR}: {table['positions']:,} positions{tables[key]}"
+        title = f"{ERROR}: {table['positions']:,} positions{rollouts}"
         charts.append(line_chart(title, series, "moves played", (0, None)))
     return charts
 

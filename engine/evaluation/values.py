@@ -92,12 +92,13 @@ def by_move(ply: np.ndarray, columns: Mapping[str, np.ndarray], moves: int = MOV
 
 Progressed = Callable[[float], None]
 """Called with the number of positions done since the last call"""
-Estimate = Callable[[Games, np.ndarray, np.ndarray, Progressed], np.ndarray]
-"""Estimates values for the side to move, float64[P], from games, game indices (int64[P]) and plies (int64[P])"""
+Estimate = Callable[[Games, np.ndarray, np.ndarray, int, Progressed], np.ndarray]
+"""Estimates values for the side to move, float64[P], from games, game indices (int64[P]), plies (int64[P]) and a number
+of rollouts"""
 ROLLOUTS = 100
 """Number of rollouts of each policy from a position, as in AlphaGo's Figure 2b"""
 NETWORK, CONSTANT = "network", "constant"
-OWN_NAMES = frozenset({"positions", "from", "to", "by_move", "rollouts", NETWORK, CONSTANT})
+OWN_NAMES = frozenset({"positions", "from", "to", "by_move", "rollouts", "ms", NETWORK, CONSTANT})
 """Keys of a report or table of errors, which no baseline may have as its name"""
 MOVES_OF_ROWS = ((9, 5), (13, 10))
 """(largest board size, plies in a row of :func:`by_move`); ``MOVES`` for larger boards"""

@@ -52,9 +52,10 @@ LABEL_METRICS = {
     "score_mae": ("score: mean absolute error (points)", "{:.1f}"),
     "ownership_mse": ("ownership: mean squared error", "{:.3f}"),
 }
+MS = "ms of a core a position"
 ERRORS = {
     "beside": "Value MSE by moves played, beside other networks and the best constant",
-    "policy_rollouts": f"Value MSE by moves played, beside {ROLLOUTS} rollouts by each policy",
+    "policy_rollouts": f"Value MSE by moves played, beside rollouts by each policy, and {MS}",
 }
 GAME_COLUMNS = 10
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
@@ -86,11 +87,23 @@ def evaluate() -> None:
               help="number of positions, a fixed sample of all games")  # fmt: skip
 @click.option("--symmetries", default="1", type=OneOf(("1", "8")),
               help="number of symmetries; 8 = the mean of all eight too")  # fmt: skip
-@click.option("--rollouts", default=0, type=Whole(0), metavar="POSITIONS",
-              help="number of positions on which the value is compared with 10, 100 and 1,000 rollouts; some 0.25 "
-              "seconds a position on a core")  # fmt: skip
+@click.option(
+    "--rollouts",
+    default=0,
+    type=Whole(0),
+    metavar="POSITIONS",
+    help="number of positions on which the value is compared with rollouts, in error and in time",
+)
+@click.option(
+    "--count",
+    "counts",
+    multiple=True,
+    type=Whole(1, 10**6),
+    metavar="N",
+    help="number of rollouts from a position, repeatable; default: 10, 100 and 1,000, of a --policy 100",
+)
 @click.option("--policy", "policies", multiple=True, metavar="[NAME=]POLICY",
-              help="policy of 100 rollouts to compare the value with: uniform, rollout (the shipped one), its file "
+              help="policy of rollouts to compare the value with: uniform, rollout (the shipped one), its file "
               "(.npz) or a policy network; repeatable")  # fmt: skip
 @click.option("--beside", "others", multiple=True, metavar="[NAME=]NETWORK",
               help="another network to compare the value with; repeatable")  # fmt: skip
@@ -101,8 +114,9 @@ def evaluate() -> None:
 @DEVICE
 @AS_JSON
 def evaluate_named(
-    network: str, data: Path, positions: int, symmetries: str, rollouts: int, policies: tuple[str, ...],
-    others: tuple[str, ...], game: int, plots: Path | None, labels: Path | None, device: str, as_json: bool,
+    network: str, data: Path, positions: int, symmetries: str, rollouts: int, counts: tuple[int, ...],
+    policies: tuple[str, ...], others: tuple[str, ...], game: int, plots: Path | None, labels: Path | None,
+    device: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure how well NETWORK predicts the moves and the results of the games of DATA.
 
@@ -110,12 +124,15 @@ def evaluate_named(
 
     keima match with keima gtp --policy-only measures the playing strength of a policy.
     """
-    wanted = Wanted(positions, int(symmetries), rollouts, game)
+    counts = tuple(sorted(set(counts))) or ((ROLLOUTS,) if policies else COUNTS)
+    wanted = Wanted(positions, int(symmetries), rollouts, game, counts)
     with ExitStack() as shown:
         if plots:
             check_plots(plots)
         if policies and not rollouts:
             raise ValueError("--policy needs --rollouts, the number of positions")
+        if policies and len(counts) > 1:
+            raise ValueError(f"--policy takes one number of rollouts, got --count {len(counts)} times")
         loaded = load_network(find_network(network), device)
         console = Console(stderr=True)
         games, label_rows = _read(data, console), read_labels(labels) if labels else None
@@ -186,8 +203,8 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
     if text == "uniform" or text in PATTERNS or text.endswith(".npz"):
         tables = None if text == "uniform" else load_rollout(find_patterns(text))
 
-        def by_patterns(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
-            return rollout_values(games, rows, plies, tables, (ROLLOUTS,), core_count(), done)[:, 0]
+        def by_patterns(games: Games, rows: np.ndarray, plies: np.ndarray, count: int, done: Progressed) -> np.ndarray:
+            return rollout_values(games, rows, plies, tables, (count,), core_count(), done)[:, 0]
 
         return by_patterns
     network = load_network(find_network(text), device)
@@ -195,10 +212,10 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
         raise ValueError(f"network {network.spec.name} has no policy")
     network.spec.check_sizes(sizes)
 
-    def by_network(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
+    def by_network(games: Games, rows: np.ndarray, plies: np.ndarray, count: int, done: Progressed) -> np.ndarray:
         at_once = AT_ONCE["gpu" if network.batches_requests else "cpu"]
         with InferenceServer(network, max_batch=at_once) as server:
-            return policy_values(server, games, rows, plies, ROLLOUTS, at_once, batches_for(server), done)
+            return policy_values(server, games, rows, plies, count, at_once, batches_for(server), done)
 
     return by_network
 
@@ -233,12 +250,13 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
     if "by_rank" in report:
         yield "By rank of the mover", _by_rank(report["by_rank"])
     if "rollouts" in report:
-        yield "Value MSE by moves played, and that of 10, 100 and 1,000 rollouts", _by_move(report)
+        yield f"Value MSE by moves played, and that of rollouts, and {MS}", _by_move(report)
     elif "by_move" in report:
         yield "Value MSE by moves played", _by_move(report)
     for key, heading in ERRORS.items():
         if key in report:
-            columns = {name: name for name in report[key] if name != "by_move"}
+            columns = {name: name for name in report[key] if name not in ("by_move", "rollouts", "ms")}
+            heading = heading.replace("beside rollouts", f"beside {report[key].get('rollouts', 0):,} rollouts")
             yield heading, _ranges([(report[key], columns)])
     if any(name.partition("/")[2].isdigit() for name in report):
         yield "Agreement with the teacher's labels", _labels(report)
@@ -289,7 +307,9 @@ def _by_move(report: dict[str, Any]) -> Table:
     """Table of value metrics by moves played, beside the metrics of rollouts on a sample of the positions."""
     whole, rolled = report.get("by_move", []), report.get("rollouts", {"by_move": []})
     total = report | {"by_move": whole, "positions": sum(row["positions"] for row in whole)}
-    names = {"positions": "rolled\nout", "network": "network"} | {str(count): f"{count:,}" for count in COUNTS}
+    names = {"positions": "rolled\nout", "network": "network"} | {
+        name: f"{int(name):,}" for name in rolled if name.isdigit()
+    }
     return _ranges([
         (total, {"positions": "positions", "value_mse": "MSE", "value_accuracy": "winner\npredicted"}),
         (rolled, {key: name for key, name in names.items() if key in rolled}),
@@ -315,6 +335,9 @@ def _ranges(sides: Iterable[tuple[dict[str, Any], dict[str, str]]]) -> Table:
         if start == "all":
             table.add_section()
             table.add_row("all", *cells)
+            if any("ms" in total for total, _ in sides):
+                times = [_shown(total.get("ms", {}), name, "{:.3g}") for total, names in sides for name in names]
+                table.add_row("ms", *times)
         else:
             table.add_row(f"from {start}" if last is None else f"{start}-{last}", *cells)
     return table

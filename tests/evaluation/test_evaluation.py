@@ -316,9 +316,16 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
     alone = json.loads(keima("evaluate", "default", shard, "--positions", 30, "--json").stdout)
     assert report["beside"]["shipped"] == pytest.approx(alone["value_mse"])
     rolled = report["policy_rollouts"]
-    assert rolled.keys() == {"positions", "network", "shipped", "uniform", "rollout", "sl", "constant", "by_move"}
+    assert rolled.keys() == {"positions", "network", "shipped", "uniform", "rollout", "sl", "constant", "by_move"} | {
+        "rollouts", "ms",
+    }  # fmt: skip
+    assert rolled["rollouts"] == 100 and rolled["ms"].keys() == {"network", "uniform", "rollout", "sl"}
+    assert all(0.0 < ms < 1e5 for ms in rolled["ms"].values())
     assert rolled["positions"] == 2 and "rollouts" not in report and (tmp_path / "plots" / "errors.png").exists()
     assert sum(row["positions"] * row["sl"] for row in rolled["by_move"]) / 2 == pytest.approx(rolled["sl"])
+    counted = keima("evaluate", "default", shard, "--positions", 8, "--rollouts", 2, "--count", 30, "--count", 7)
+    assert counted.exit_code == 0 and " 7 " in counted.stdout and " 30 " in counted.stdout
+    assert "ms of a core a position" in counted.stdout
     answer = keima(*words, 1)
     assert answer.exit_code == 0 and "100 rollouts by each policy" in answer.stdout and " sl" in answer.stdout
     lines = [line for line in answer.stdout.splitlines() if not line.startswith("drawn")]
@@ -329,6 +336,7 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
     ("words", "message"),
     [
         (["--policy", "uniform"], "--policy needs --rollouts"),
+        (["--rollouts", 2, "--policy", "uniform", "--count", 5, "--count", 9], "one number of rollouts, got --count 2"),
         (["--rollouts", 2, "--policy", "nobody"], "unknown network 'nobody'"),
         (["--rollouts", 2, "--policy", "nobody.npz"], "unknown pattern policy 'nobody.npz'"),
         (["--rollouts", 2, "--policy", "tree"], "a tree policy, expected a rollout policy"),
