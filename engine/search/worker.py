@@ -55,7 +55,7 @@ from engine.inference.slots import Request, State
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.policy import new_weights
 from engine.rollout.softmax import new_candidates
-from engine.search.alphago_2016 import adapted, back_up_rollouts_early, expand_with_placeholders
+from engine.search.alphago_2016 import adapted, back_up_rollouts_early, expand_with_placeholders, mechanisms
 from engine.search.backup import complete, release
 from engine.search.leaves import (
     FINISHED,
@@ -141,7 +141,7 @@ def flights(options: SearchOptions, evaluators: int, batches_requests: bool) -> 
         options: resolved.
         evaluators, batches_requests: attributes of the :class:`engine.inference.server.InferenceServer`.
     """
-    if options.async_values:
+    if mechanisms(options, True, not options.uniform_rollouts).async_values:
         # Rollouts do not wait for values, so that neither need the workers.
         return ASYNC_FLIGHTS
     leaves = options.threads * options.batch
