@@ -142,7 +142,7 @@ def flights(options: SearchOptions, evaluators: int, batches_requests: bool) -> 
         evaluators, batches_requests: attributes of the :class:`engine.inference.server.InferenceServer`.
     """
     if mechanisms(options, True, not options.uniform_rollouts).async_values:
-        # Rollouts do not wait for values, so that neither need the workers.
+        # Rollouts do not wait for values, so a worker goes on while the network is busy.
         return ASYNC_FLIGHTS
     leaves = options.threads * options.batch
     if leaves == 1:
