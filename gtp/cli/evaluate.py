@@ -249,10 +249,13 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
         yield f"Calibration of the value, off by {report['calibration_error']:.1%} in the mean", _calibration(report)
     if "by_rank" in report:
         yield "By rank of the mover", _by_rank(report["by_rank"])
-    if "rollouts" in report:
+    rolled = report.get("rollouts", {})
+    if 0 < sum(map(str.isdigit, rolled)) <= len(COUNTS):
         yield f"Value MSE by moves played, and that of rollouts, and {MS}", _by_move(report)
     elif "by_move" in report:
-        yield "Value MSE by moves played", _by_move(report)
+        yield "Value MSE by moves played", _by_move(report | {"rollouts": {"by_move": []}})
+        if rolled:
+            yield f"Value MSE of numbers of rollouts by moves played, and {MS}", _by_move({"rollouts": rolled})
     for key, heading in ERRORS.items():
         if key in report:
             columns = {name: name for name in report[key] if name not in ("by_move", "rollouts", "ms")}

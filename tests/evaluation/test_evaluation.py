@@ -326,6 +326,10 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
     counted = keima("evaluate", "default", shard, "--positions", 8, "--rollouts", 2, "--count", 30, "--count", 7)
     assert counted.exit_code == 0 and " 7 " in counted.stdout and " 30 " in counted.stdout
     assert "ms of a core a position" in counted.stdout
+    counts = [word for count in (1, 3, 10, 30, 1000) for word in ("--count", count)]
+    many = keima("evaluate", "default", shard, "--positions", 8, "--rollouts", 2, *counts)
+    assert "Value MSE of numbers of rollouts" in many.stdout and " 1,000 " in many.stdout
+    assert max(map(len, many.stdout.splitlines())) <= 80
     answer = keima(*words, 1)
     assert answer.exit_code == 0 and "100 rollouts by each policy" in answer.stdout and " sl" in answer.stdout
     lines = [line for line in answer.stdout.splitlines() if not line.startswith("drawn")]
