@@ -97,8 +97,14 @@ def read_list(path: Path, kind: Callable[..., Listed]) -> dict[str, Listed]:
 
 
 def players() -> dict[str, Path]:
-    """Settings files of all shipped players, by name."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.toml")) if path not in (MANIFEST, LEVELS, DOWNLOADS)}
+    """Settings files of all shipped players, by name, in the order of names."""
+    found = {path.stem: path for path in FOLDER.glob("*.toml") if path not in (MANIFEST, LEVELS, DOWNLOADS)}
+    return dict(sorted(found.items()))
+
+
+def _weights_of(player: str) -> str:
+    """The setting ``weights`` of a shipped player, names joined by ``+``."""
+    return tomllib.loads(players()[player].read_text(encoding="utf-8"))["weights"]
 
 
 def user_networks() -> Path:
@@ -156,7 +162,7 @@ def find(name_or_path: str) -> Path:
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{name_or_path!r} cannot be looked up ({error})") from error
     if name_or_path in players():
-        parts = ", ".join(name for name, entry in shipped.items() if entry.card == f"{name_or_path}.md")
+        parts = ", ".join(_weights_of(name_or_path).split("+"))
         raise ValueError(f"{name_or_path!r} is several networks that play together, expected one network: {parts}")
     if f"\n[{name_or_path}]\n" in DOWNLOADS.read_text(encoding="utf-8"):
         raise ValueError(f"network {name_or_path!r} is not on this machine: keima weights get {name_or_path}")
@@ -175,7 +181,7 @@ def find_network(text: str) -> NetworkPath:
         ValueError: as for :func:`find`.
     """
     if text in players():
-        text = anchored(tomllib.loads(players()[text].read_text(encoding="utf-8"))["weights"], FOLDER)
+        text = anchored(_weights_of(text), FOLDER)
     policy, plus, value = text.partition("+")
     if plus:
         with suppress(ValueError):

@@ -92,11 +92,13 @@ def test_it_says_for_which_networks_kernels_are_compiled(monkeypatch):
     (finding,) = gtp.cli.doctor._compiled(find_network("small"))
     assert finding.text == (
         "compiled for the input keima-2 (default, small, human, zero-9); not yet for alphago-9-sl, alphago-9-rl, "
-        "alphago-9-value, alphago-9, which compile more kernels at their first start"
+        "alphago-9-value, alphago-9, alphago-9-tuned, which compile more kernels at their first start"
     )
     (finding,) = gtp.cli.doctor._compiled(find_network("alphago-9"))
     assert compiled == ["keima-2", "alphago-49"]
-    assert finding.text.startswith("compiled for the input alphago-49 (alphago-9-value, alphago-9); not yet for alpha")
+    assert finding.text.startswith(
+        "compiled for the input alphago-49 (alphago-9-value, alphago-9, alphago-9-tuned); not yet for alpha"
+    )
     assert not list(gtp.cli.doctor._compiled(None))
 
 

@@ -186,7 +186,8 @@ def test_a_shipped_player_has_all_that_it_names(name):
     settings = read_settings(weights.players()[name])
     assert {*settings["weights"].split("+")} <= {*SHIPPED} and weights.find_network(name)
     assert all(path.parent == FOLDER for path in weights.find_pattern_pair(settings["patterns"]))
-    assert (FOLDER / f"{name}.md").read_text(encoding="utf-8").startswith("#")
+    card = FOLDER / SHIPPED[settings["weights"].split("+")[0]].card
+    assert f"--weights {name}`" in card.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("text", ["alphago-9-rollout+alphago-9-tree", "alphago-9-rollout.npz+alphago-9-tree.npz"])
