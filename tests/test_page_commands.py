@@ -47,6 +47,7 @@ EXCHANGED = {
     r"leelaz --gtp": "leelaz --cpu-only --noponder --playouts 2 --gtp",
     r"katago gtp -config 400-visits.cfg": "keima gtp --visits 4",
     r"katago (gtp|analysis) -config \S+ -model NETWORK[^\"]*": r"keima \1 --config none --weights none",
+    r"(?<= )docs/examples/": f"{ROOT}/docs/examples/",
     r"runs/a-gnugo runs/b-gnugo runs/a-b": "runs/gnugo-9x9",
 }
 """What a command has here instead"""
@@ -61,6 +62,7 @@ SMALL = {
     "keima evaluate runs/mine": "--positions 40",
     "keima evaluate value-9": "--positions 40",
     "keima match": "--games 2",
+    "keima picture": "--visits 4",
     "keima review": "--visits 4",
     "keima train dual": "--steps 4 --batch 4 --blocks 1 --channels 8 --threads 1",
     "keima train reinforce": "--updates 2 --games 2 --check-every 2 --check-games 2 --threads 1",
