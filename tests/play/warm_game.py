@@ -1,5 +1,6 @@
 """Games that call every kernel that play needs: ``python -m tests.play.warm_game`` writes ``engine/play/kernels.txt``.
 
+It needs an empty cache folder: verdicts kept there spare checks of networks that call kernels.
 ``python -m tests.play.warm_game NETWORK ENCODER`` compiles what that file names, plays, and prints the kernels that
 were compiled besides.
 """
