@@ -187,11 +187,12 @@ def _names() -> list[str]:
 
 def _value(host: Host, name: str) -> Any:
     """The current value of a parameter, resolved if it is automatic."""
-    from engine.search.tuning import resolved
-
     if name in NONE_HERE:
         return NONE_HERE[name]
     player = host.player
+    # Only now: the thread that loads the player imports Numba, which two threads cannot do at once.
+    from engine.search.tuning import resolved
+
     if name == ALLOW_RESIGNATION:
         return player.options.resign_below > NEVER
     item = _named(host, name)

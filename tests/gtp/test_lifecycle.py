@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -184,3 +185,10 @@ def test_the_first_reader_of_a_pipe_may_leave():
     assert "the client no longer reads the replies" in process.stderr.read().decode()
     for pipe in (process.stdin, process.stderr):
         pipe.close()
+
+
+def test_parameters_can_be_the_first_question():
+    """The player is still being loaded then; both imported Numba at once, and the command failed or they deadlocked."""
+    command = [sys.executable, "-P", "-m", "gtp.cli", "gtp", "--config", "none", "--weights", "small"]
+    done = subprocess.run(command, input=b"kata-get-params\nquit\n", capture_output=True, timeout=120)
+    assert done.stdout.startswith(b'= {"'), done.stdout[:300]
