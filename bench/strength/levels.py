@@ -310,13 +310,14 @@ class Board(NamedTuple):
 
 
 def lowest_told_apart(games: Games, size: int, levels: dict[str, Level]) -> str:
-    """The weakest rank that differs from the one two ranks above, by the interval of all games of the board."""
-    chain = list(pairs(list(levels), SEEN))
-    for strong, weak in chain:
-        found = games.ratings(size, text_of(levels[weak]))
-        if found[text_of(levels[strong])].low > 0.0:
+    """The weakest rank that differs from the one two ranks above, by the interval of all games of the board; the
+    weakest of all before these games."""
+    known = games.ratings(size)
+    for strong, weak in pairs(list(levels), SEEN):
+        one, other = text_of(levels[strong]), text_of(levels[weak])
+        if not {one, other} <= known.keys() or games.ratings(size, other)[one].low > 0.0:
             return weak
-    return chain[-1][0]
+    return [*levels][-1]
 
 
 def write_table(path: Path, sha256: str, boards: dict[int, Board]) -> None:

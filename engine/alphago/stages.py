@@ -224,12 +224,8 @@ def as_toml(settings: Mapping[str, float | str | bool]) -> str:
 
 
 def as_arguments(settings: Mapping[str, float | str | bool]) -> str:
-    """Settings as command-line options, with a space before each; those that are False are left out."""
-    return "".join(
-        f" --{name}" if value is True else f" --{name} {value}"
-        for name, value in settings.items()
-        if value is not False
-    )
+    """Settings, none of them False, as command-line options with a space before each."""
+    return "".join(f" --{name}" if value is True else f" --{name} {value}" for name, value in settings.items())
 
 
 class Player(NamedTuple):

@@ -60,7 +60,9 @@ ROLLED: not to be expanded, for a rollout alone;
 VALUED: not to be expanded yet, but to be evaluated;
 PRIORS: to be expanded, its value backed up before as that of a VALUED row."""
 
-ROLLED_OUT = (NEW, ROLLED, VALUED, PRIORS)
+EVALUATED_KINDS = (NEW, VALUED, PRIORS)
+"""Kinds that the network or the result cache evaluates"""
+ROLLED_OUT = (*EVALUATED_KINDS, ROLLED)
 """Kinds from which a rollout is played"""
 
 
@@ -282,8 +284,8 @@ def tree_policy_priors(root, position, batch, count, moves, numbers, theta, temp
 
 @kernel
 def prepare_for_network(root, position, batch, count, cache, scratch, seed, random_symmetry, planes, globals_):
-    """Replay the leaves of a batch that selection has not answered; look all but the ROLLED ones up in the cache and
-    encode the misses.
+    """Replay all leaves of a batch but the IN_TREE ones; look the ``EVALUATED_KINDS`` up in the cache and encode the
+    misses.
 
     A position's symmetry is a hash of its key and the seed, so it is the same in every worker and every search.
 
@@ -362,7 +364,7 @@ def _enter_rollout(position, batch, i, color, lead, gives_score):
 def roll_out_by_policy(
     root, position, batch, count, state, gives_score, weights, tables, replies, reply_probability, cell
 ):
-    """Play a rollout by the rollout policy from every leaf of a batch whose game goes on; see :func:`roll_out`.
+    """Play a rollout by the rollout policy from every leaf of the kinds ``ROLLED_OUT``; see :func:`roll_out`.
 
     With a reply probability above 0, moves of the path that have the largest prior of their node are stored as last
     good replies.
@@ -393,7 +395,7 @@ def roll_out_by_policy(
 
 @kernel
 def roll_out(root, position, batch, count, state, gives_score):
-    """Play a uniformly random rollout from every leaf of a batch whose game goes on.
+    """Play a uniformly random rollout from every leaf of the kinds ``ROLLED_OUT``.
 
     Writes ``batch.rollout``; also ``batch.lead`` of ROLLED leaves, and of all others if ``gives_score``.
 

@@ -324,8 +324,8 @@ def _select_one(tree, batch, i, stats, tuning, move_filter, evenly):
     state, evaluation = tree.state[node], tree.evaluation[node]
     if state == UNEXPANDED and depth > 0:
         # A leaf whose value is on its way waits for it: expanded now, it would be evaluated twice.
-        is_known_too_little = tree.N_r[edge] + tree.in_flight[edge] <= tuning.expand_after
-        if is_known_too_little or evaluation == IN_EVALUATION:
+        has_few_rollouts = tree.N_r[edge] + tree.in_flight[edge] <= tuning.expand_after
+        if has_few_rollouts or evaluation == IN_EVALUATION:
             batch.kind[i] = ROLLED
             if evaluation == NOT_EVALUATED and tuning.rollout_weight < 1.0:
                 batch.kind[i] = VALUED

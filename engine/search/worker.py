@@ -141,14 +141,13 @@ def flights(options: SearchOptions, evaluators: int, batches_requests: bool) -> 
         options: resolved.
         evaluators, batches_requests: attributes of the :class:`engine.inference.server.InferenceServer`.
     """
-    if mechanisms(options, True, not options.uniform_rollouts).async_values:
-        # Rollouts do not wait for values, so a worker goes on while the network is busy.
-        return ASYNC_FLIGHTS
+    has_late_values = mechanisms(options, True, not options.uniform_rollouts).async_values
     leaves = options.threads * options.batch
-    if leaves == 1:
+    if leaves == 1 and not has_late_values:
         return 1
-    # Over all workers, at least one batch more than there are evaluators, so that no evaluator waits.
-    least = max(2, 1 + -(-evaluators // options.threads))
+    # Over all workers, at least one batch more than there are evaluators, so that no evaluator waits; with late values
+    # so many that a worker, too, need not wait.
+    least = max(ASYNC_FLIGHTS if has_late_values else 2, 1 + -(-evaluators // options.threads))
     return max(least, -(-GPU_LEAVES // leaves)) if batches_requests else least
 
 
@@ -338,6 +337,8 @@ class Worker:
         setup, shared, batch, count = self._setup, self._shared, flight.batch, flight.count
         has_no_policy = setup.network is not None and not setup.network.has_policy
         if setup.patterns is None or not (setup.mechanisms.placeholder_priors or has_no_policy):
+            return
+        if not (setup.mechanisms.placeholder_priors or (batch.request_slot[:count] >= 0).any()):
             return
         # moves, numbers, theta, temperature
         patterns, temperature = setup.patterns, setup.options.policy_temperature

@@ -55,7 +55,7 @@ LABEL_METRICS = {
 MS = "ms of a core a position"
 ERRORS = {
     "beside": "Value MSE by moves played, beside other networks and the best constant",
-    "policy_rollouts": f"Value MSE by moves played, beside rollouts by each policy, and {MS}",
+    "policy_rollouts": f"Value MSE by moves played, beside {{rollouts:,}} rollouts by each policy, and {MS}",
 }
 GAME_COLUMNS = 10
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
@@ -87,21 +87,11 @@ def evaluate() -> None:
               help="number of positions, a fixed sample of all games")  # fmt: skip
 @click.option("--symmetries", default="1", type=OneOf(("1", "8")),
               help="number of symmetries; 8 = the mean of all eight too")  # fmt: skip
-@click.option(
-    "--rollouts",
-    default=0,
-    type=Whole(0),
-    metavar="POSITIONS",
-    help="number of positions on which the value is compared with rollouts, in error and in time",
-)
-@click.option(
-    "--count",
-    "counts",
-    multiple=True,
-    type=Whole(1, 10**6),
-    metavar="N",
-    help="number of rollouts from a position, repeatable; default: 10, 100 and 1,000, of a --policy 100",
-)
+@click.option("--rollouts", default=0, type=Whole(0), metavar="POSITIONS",
+              help="number of positions on which the value is compared with rollouts, in error and time")  # fmt: skip
+@click.option("--count", "counts", multiple=True, type=Whole(1, 10**6), metavar="N",
+              help="number of rollouts from a position, repeatable; default: 10, 100 and 1,000, of a --policy "
+              "100")  # fmt: skip
 @click.option("--policy", "policies", multiple=True, metavar="[NAME=]POLICY",
               help="policy of rollouts to compare the value with: uniform, rollout (the shipped one), its file "
               "(.npz) or a policy network; repeatable")  # fmt: skip
@@ -259,8 +249,7 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
     for key, heading in ERRORS.items():
         if key in report:
             columns = {name: name for name in report[key] if name not in ("by_move", "rollouts", "ms")}
-            heading = heading.replace("beside rollouts", f"beside {report[key].get('rollouts', 0):,} rollouts")
-            yield heading, _ranges([(report[key], columns)])
+            yield heading.format(**report[key]), _ranges([(report[key], columns)])
     if any(name.partition("/")[2].isdigit() for name in report):
         yield "Agreement with the teacher's labels", _labels(report)
     if "game" in report:

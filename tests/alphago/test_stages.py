@@ -130,7 +130,7 @@ def test_human_games_are_filtered_by_rank(tmp_path):
 
 
 def test_every_player_of_the_ablation_searches_as_published(tmp_path):
-    """Extended Data Table 5; of two players that differ in c_puct too, nobody knows what made the difference."""
+    """Extended Data Table 5: players of the ablation differ in their components alone."""
     plan = plan_of(tmp_path, (), PRESETS["evening"])
     (stage,) = (stage for stage in plan.stages() if stage.name == "ablation")
     assert stage.games == 6 * 100 + 5 * 50

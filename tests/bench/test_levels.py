@@ -159,6 +159,7 @@ def test_ranks_at_the_bottom_that_games_do_not_tell_apart_are_no_levels(world, t
     for (strong, weak), won in {(2, 0): 50, (4, 2): 80, (6, 4): 50, (8, 6): 80}.items():
         games.played.append(Played(9, made[names[strong]], made[names[weak]], 0, 0, Result(won, 0, 100 - won)))
     lowest = levels.lowest_told_apart(games, 9, made)
+    assert levels.lowest_told_apart(Games(tmp_path, None, Console(stderr=True, quiet=True)), 9, made) == names[0]
     assert lowest == names[2]
     board = Board(games, made, measured(games, 9, {name: float(i) for i, name in enumerate(made)}), lowest)
     assert [*board.in_table()] == names[2:]
