@@ -60,9 +60,7 @@ ROLLED: not to be expanded, for a rollout alone;
 VALUED: not to be expanded yet, but to be evaluated;
 PRIORS: to be expanded, its value backed up before as that of a VALUED row."""
 
-EVALUATED_KINDS = (NEW, VALUED, PRIORS)
-"""Kinds that the network or the result cache evaluates"""
-ROLLED_OUT = (*EVALUATED_KINDS, ROLLED)
+ROLLED_OUT = (NEW, ROLLED, VALUED, PRIORS)
 """Kinds from which a rollout is played"""
 
 
@@ -284,8 +282,8 @@ def tree_policy_priors(root, position, batch, count, moves, numbers, theta, temp
 
 @kernel
 def prepare_for_network(root, position, batch, count, cache, scratch, seed, random_symmetry, planes, globals_):
-    """Replay all leaves of a batch but the IN_TREE ones; look the ``EVALUATED_KINDS`` up in the cache and encode the
-    misses.
+    """Replay all leaves of a batch but the IN_TREE ones; look up all but the ROLLED ones in the cache and
+    encode the misses.
 
     A position's symmetry is a hash of its key and the seed, so it is the same in every worker and every search.
 

@@ -18,7 +18,7 @@ from engine.go.position import Position
 from engine.go.rules import RULE_SCORING, SCORING_TERRITORY
 from engine.go.scoring import area_owner
 from engine.inference.cache import insert, probe
-from engine.search.leaves import EVALUATED_KINDS, FINISHED, Batch, replay
+from engine.search.leaves import FINISHED, NEW, Batch, replay
 from engine.search.report import MoveReport
 from engine.search.tree import META_ROOT, NONE, Tree, edge_visits
 from engine.system.jit import kernel
@@ -185,7 +185,7 @@ def _add_row(rows, node, weight, sums, squares):
 
 @kernel
 def take_ownership(batch, count, to_move, symmetries, ownership, cache, owners):
-    """Write the ownership of a batch's evaluated leaves, from the network's outputs or from the cache.
+    """Write the ownership of a batch's NEW leaves, from the network's outputs or from the cache.
 
     FINISHED leaves are left to :func:`finished_ownership`; the ownership of other leaves is unknown.
 
@@ -202,7 +202,7 @@ def take_ownership(batch, count, to_move, symmetries, ownership, cache, owners):
         if batch.kind[i] == FINISHED:
             continue
         owner[0] = np.nan
-        if batch.kind[i] not in EVALUATED_KINDS:
+        if batch.kind[i] != NEW:
             continue
         sign = 1.0 if (to_move == BLACK) == (batch.depth[i] % 2 == 0) else -1.0
         row = batch.request_slot[i]
@@ -240,14 +240,14 @@ def write_area(root, position, batch, i, owner):
 
 @kernel
 def store_ownership(batch, count, owners, rows):
-    """Write the ownership of a batch's evaluated and FINISHED leaves, after their backup, into the tree's rows.
+    """Write the ownership of a batch's NEW and FINISHED leaves, after their backup, into the tree's rows.
 
     Args:
         owners: float32[K, N*N], from :func:`take_ownership` and :func:`finished_ownership`.
         rows: int8[nodes, N*N]: rows of :class:`NodeOwnership`.
     """
     for i in range(count):
-        if batch.kind[i] not in EVALUATED_KINDS and batch.kind[i] != FINISHED:
+        if batch.kind[i] != NEW and batch.kind[i] != FINISHED:
             continue
         row = rows[batch.leaf[i]]
         if owners[i, 0] != owners[i, 0]:

@@ -18,7 +18,7 @@ from engine.search import ownership
 from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
-from engine.search.tree import EVALUATED, EXPANDED, META_N_NODES, META_ROOT, NONE, TERMINAL, edge_visits
+from engine.search.tree import META_ROOT, NONE, TERMINAL, edge_visits
 
 KEIMA = ENCODERS["keima-1"]
 NETWORK = HashNetwork("keima-1")
@@ -185,17 +185,3 @@ def test_without_a_network_rollouts_say_it_once():
     search.set_position(Game(5).position)
     report = search.run(SearchLimits(30), watcher=ASKS)
     assert report.ownership_black.shape == (25,) and report.ownership_stdev is None
-
-
-@pytest.mark.parametrize("options", [{}, {"placeholder_priors": True, "async_values": True}])
-def test_leaves_evaluated_before_their_expansion_have_their_ownership(server, patterns, options):
-    search = Search(
-        SearchOptions(**(vars(OPTIONS) | {"rollout_weight": 0.5, "expand_after": 3} | options)), server, KEIMA, patterns
-    )
-    search.set_position(Game(5, rules_named("chinese")).position)
-    search.run(SearchLimits(300), watcher=ASKS)
-    tree, rows = search.tree, search._shared.ownership.rows
-    evaluated = np.flatnonzero((tree.state == EXPANDED) | (tree.evaluation == EVALUATED))[1:]
-    evaluated = evaluated[evaluated < tree.meta[META_N_NODES]]
-    assert len(evaluated) > 20 and (tree.evaluation[evaluated] == EVALUATED).any()
-    assert (rows[evaluated, 0] != ownership.UNKNOWN).all()
