@@ -5,6 +5,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
 from typing import Self, TypeAlias, TypeVar, overload
@@ -451,7 +452,9 @@ class Engine:
             self._live.release_tree(player)
             if not self._batches:
                 self._batches.append(Batches(player))
-            found = {one.number: made(one) for one in self._batches[0].search(batch)}
+            # Closed at once if `made` fails: then the searches left end.
+            with closing(self._batches[0].search(batch)) as searched:
+                found = {one.number: made(one) for one in searched}
             return [found[number] for number in sorted(found)]
 
         self._check_open()

@@ -1,6 +1,6 @@
 """Searches of a batch of positions, side by side on the network of a player."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -60,7 +60,7 @@ class Batches:
         """End the threads, while no batch is searched. Threads: any."""
         self._analyses.close()
 
-    def search(self, batch: Batch) -> Iterator[Searched]:
+    def search(self, batch: Batch) -> Generator[Searched, None, None]:
         """Search all positions, each from an empty tree; after an interruption some are missing.
 
         Returns:
@@ -77,6 +77,7 @@ class Batches:
             self._analyses.submit(jobs)
             yield from self._searched(batch, jobs)
         finally:
+            self._analyses.end(jobs)  # those left if the caller stops reading; else all have ended
             if server is not None:
                 server.shared = False
 
@@ -91,7 +92,7 @@ class Batches:
             task, 0, lambda found, is_running: ended.put((number, found)), lambda reason: ended.put((number, reason))
         )
 
-    def _searched(self, batch: Batch, jobs: list[Job]) -> Iterator[Searched]:
+    def _searched(self, batch: Batch, jobs: list[Job]) -> Generator[Searched, None, None]:
         """Wait until all jobs have ended; an error or an interruption ends them early."""
         left, failure = len(jobs), ""
         while left:

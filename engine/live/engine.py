@@ -32,7 +32,7 @@ class EngineState(NamedTuple):
     """The state of an engine."""
 
     name: str
-    """``loading``, ``ready``, ``failed`` or ``closed``"""
+    """``loading``, ``ready`` or ``failed``"""
     text: str = ""
     """one line about the state: the progress of loading, which may continue in the background, or why loading failed"""
 
@@ -115,7 +115,8 @@ class Engine:
         future = Future() if future is None else future
         with self._changed:
             if self._is_closed or self.state.name == "failed":
-                future.set_exception(RuntimeError(self.state.text or "the engine is closed"))
+                reason = "the engine is closed" if self._is_closed else self.state.text
+                future.set_exception(RuntimeError(reason))
                 return future
             for one in [one for one in self._waiting if one.is_open_ended]:
                 one.future.cancel()

@@ -378,13 +378,13 @@ class Player(GameSession):
         )  # fmt: skip
 
     def _ask_human(self, position: Position, plan: MovePlan, move_time: MoveTime) -> HumanOutput | None:
-        """The human network's output for a move; None if it has no part in the choice, or, with a line on standard
-        error, if it gives none in time.
+        """The human network's output for a move; None if it has no part in the choice or the move is interrupted, or,
+        with a line on standard error, if it gives none in time.
 
         It is asked before the search, which uses up the move's time. A plan of two searches captures dead stones, and a
         plan of none passes: both do without it.
         """
-        if self.human is None or len(plan.searches) != 1:
+        if self.human is None or len(plan.searches) != 1 or self.interrupted.is_set():
             return None
         return self._human_output(position, move_time.deadline_s(HUMAN_SHARE))
 

@@ -39,7 +39,7 @@ class Compiling(event.Listener):
     def on_end(self, _: Any) -> None:
         """See Numba's ``Listener``: a compilation ends."""
         with self._lock:
-            self._depth -= 1
+            self._depth = max(0, self._depth - 1)  # a compilation begun before registration has an end alone
             if self._depth == 0:
                 self._timer = threading.Timer(LATE_S, self._end)
                 self._timer.daemon = True

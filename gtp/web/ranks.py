@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from engine.config import ADAPTIVE, FULL
+from engine.config import ADAPTIVE, FULL, RANKS
 from engine.play import levels
 from engine.system.files import written_whole
 from weights import NetworkPath
@@ -27,7 +27,7 @@ class Ranks:
         self._adaptive = levels.Adaptive()
         with suppress(OSError, ValueError, KeyError, TypeError):
             saved = json.loads(self._path.read_text(encoding="utf-8"))
-            if saved["level"] in levels.names(19):
+            if saved["level"] in RANKS:
                 self._adaptive.level = saved["level"]
                 self._adaptive.results = [bool(one) for one in saved["results"]]
 

@@ -55,7 +55,8 @@ class GameSettings:
 
 
 def settings_from(body: Mapping[str, Any], base: GameSettings, levels: list[str]) -> GameSettings:
-    """The settings of a game by the page's names or the record's; missing ones are those of ``base``.
+    """The settings of a game by the page's names or the record's; missing ones are those of ``base``, but a
+    missing handicap or clock is none.
 
     Args:
         levels: names of the levels.

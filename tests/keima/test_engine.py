@@ -243,6 +243,20 @@ def test_many_boards_are_searched_as_one_by_one(engine):
         np.testing.assert_allclose(info.ownership.black, alone.ownership.black, atol=0.02)
 
 
+def test_a_batch_whose_results_cannot_be_made_ends_its_searches(engine, monkeypatch):
+    """Else they compete with those of the next batch."""
+
+    def fail(*_):
+        raise RuntimeError("no info")
+
+    monkeypatch.setattr("keima.engine.info_of", fail)
+    with pytest.raises(RuntimeError, match="no info"):
+        engine.analyse([Board(9)] * 100, Limit(visits=1000))
+    analyses = engine._batches[0]._analyses
+    assert not analyses._queue or all(job.ended.is_set() for _, _, job in analyses._queue)
+    assert all(job.ended.is_set() for job in analyses._running)
+
+
 def test_no_boards_give_no_results(engine):
     assert engine.analyse([], FEW) == []
 

@@ -1,6 +1,7 @@
 """Help when asked: the live search, how the engine thinks, rollouts, layers, and the review in the background."""
 
 import json
+import queue
 import threading
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from numba.core import event
 
 from engine.insight.raw_outputs import OWNER_LETTERS
 from engine.play.player import Player
-from gtp.web.compiling import KIND
+from gtp.web.compiling import KIND, Compiling
 from tests.gtp.web.served import Tab, ready, serving
 from tests.playing import FEW, SEARCH
 
@@ -211,6 +212,20 @@ def test_a_wrong_position_is_refused(thinker, body, said):
     sound = {"size": 9, "rules": "chinese", "komi": 7.5, "start": "0" * 40 + "1" + "0" * 40, "moves": [[2, 1]]}
     status, _, data = thinker.request("POST", "/api/position", json.dumps(sound | body).encode())
     assert status == 400 and said in json.loads(data)["error"]
+
+
+def test_a_compilation_begun_before_it_is_told_is_one_the_less(monkeypatch):
+    """Numba tells of its end alone: then the end of the next one must count."""
+    monkeypatch.setattr("gtp.web.compiling.LATE_S", 0.0)
+    told = queue.SimpleQueue()
+    compiling = Compiling(told.put)
+    try:
+        compiling.on_end(None)
+        with event.trigger_event(KIND, {}):
+            assert told.get(timeout=10) is True
+        assert told.get(timeout=10) is False
+    finally:
+        compiling.close()
 
 
 def test_compilation_is_told(tmp_path):

@@ -1,7 +1,10 @@
 """Levels as the page offers them, and the adaptive opponent's rank from game to game."""
 
+import json
+
 import pytest
 
+from engine.config import RANKS
 from engine.play import levels
 from gtp.web.ranks import FILE, Ranks
 from weights import DEFAULT, find_network
@@ -36,6 +39,13 @@ def test_the_adaptive_opponent_goes_down_after_wins_and_remembers(ranks, tmp_pat
     assert lower != first and lower in said
     assert Ranks(find_network(DEFAULT), tmp_path).played("auto", 9) == lower
     assert lower in ranks.about("auto", 9) and levels.table().scale in ranks.about("auto", 9)
+
+
+@pytest.mark.parametrize("level", RANKS)
+def test_every_rank_is_remembered(tmp_path, level):
+    """19x19 has fewer than 9x9."""
+    (tmp_path / FILE).write_text(json.dumps({"level": level, "results": []}))
+    assert Ranks(find_network(DEFAULT), tmp_path).played("auto", 9) == levels.nearest(level, 9)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"level": 3}', '{"level": "99k", "results": []}', "\x00"])
