@@ -5,7 +5,7 @@ shapes of life and death. Their log-odds are added, so that the more certain one
 and network: Benson's theorem proves chains alive; and a group whose single eye cannot become two, which rollouts and
 network misread, is dead (:mod:`engine.go.one_eye`). A point is *open* if its ownership is doubtful (a dame, an
 unsettled group, a seki) or differs from the count with dead stones removed (an open border), or if its chain is in
-atari. A position without open points is *settled*. ``bench/strength/endings`` measures the accuracy.
+atari, a dead one only beside an enemy chain in atari. A position without open points is *settled*. ``bench/strength/endings`` measures the accuracy.
 """
 
 import math
@@ -134,7 +134,8 @@ def end_by_owners(position: Position, ownership_black: np.ndarray, certainty: fl
         cleared = remove_dead(position, dead)
     counted, size = np.zeros(len(ownership_black), np.int8), int(position.board.meta[META_SIZE])
     area_owner(cleared.board, counted)
-    in_atari, empty = _in_atari(cleared.board), cleared.board.color[on_board_points(size)] == EMPTY
+    in_atari = _in_atari(cleared.board) | _in_atari(position.board, _mutual(position.board, dead))
+    empty = cleared.board.color[on_board_points(size)] == EMPTY
     return EndEstimate(
         ownership_black=ownership_black,
         dead=dead,
@@ -187,12 +188,29 @@ def _stable(board: Board, points: set[int]) -> set[int]:
     return {point for point in points if int(board.head[point]) not in unstable}
 
 
-def _in_atari(board: Board) -> NDArray[np.bool_]:
-    """bool[N*N] in policy order: True on chains in atari and on the last liberties of these chains."""
+def _mutual(board: Board, dead: list[int]) -> set[int]:
+    """Heads of dead chains in atari beside enemy chains in atari, and of those: whoever moves first captures."""
+    stride, found = int(board.meta[META_STRIDE]), set[int]()
+    for point in (one for one in dead if board.libs[board.head[one]] == 1):
+        for step in (-stride, -1, 1, stride):
+            beside = int(board.head[point + step])
+            if beside > 0 and board.color[point + step] != board.color[point] and board.libs[beside] == 1:
+                found |= {int(board.head[point]), beside}
+    return found
+
+
+def _in_atari(board: Board, among: set[int] | None = None) -> NDArray[np.bool_]:
+    """bool[N*N] in policy order: True on chains in atari and on the last liberties of these chains.
+
+    Args:
+        among: heads of the chains to regard; None = all.
+    """
     size = int(board.meta[META_SIZE])
     points = on_board_points(size)
     heads = board.head[points]
     threatened: NDArray[np.bool_] = (heads > 0) & (board.libs[heads] == 1)
+    if among is not None:
+        threatened &= np.isin(heads, sorted(among))
     liberties = board.lib_sum[heads[threatened]]
     return threatened | np.isin(points, liberties)
 

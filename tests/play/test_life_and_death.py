@@ -41,6 +41,18 @@ ATARI = """
     . X . X O . .
 """
 
+MUTUAL_ATARI = """
+    X X O O O O . X X
+    X O O O X O O O X
+    X X X X X X O O X
+    O X X . . X X O O
+    O O X X X . X O O
+    . O O X . X . X O
+    X . O O X X X X X
+    . O X O X O X . X
+    . . . O O O O X .
+"""
+
 IN_SEKI = "A2 B2 C2 B1 C1 A5 B5 E5 B4 C4 D4 E4 A3 B3 D3 D2 D1"
 """Of SEKI_AT_C3: Black's chain there, and White's around it"""
 
@@ -142,6 +154,13 @@ def test_a_border_that_is_not_closed_is_open():
 def test_a_stone_left_in_atari_is_open():
     found, _ = settled(ATARI)
     assert found.n_open > 0
+
+
+@pytest.mark.parametrize("policy", ["uniform", "learnt"])
+def test_chains_that_can_capture_each_other_are_open(policy):
+    """Rollouts see White's chain at the top as dead, whoever moves first; White to move captures four stones."""
+    found, _ = settled(MUTUAL_ATARI, tables=shipped_tables() if policy == "learnt" else None)
+    assert not found.is_settled and found.n_open >= 20
 
 
 def test_the_network_is_heard():
