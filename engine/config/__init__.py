@@ -262,7 +262,9 @@ class PlayOptions(HumanOptions):
     """Limits of a move, its choice, the clock and resigning; see engine/play/player.py and engine/play/clock.py."""
 
     heading = "Thinking time, move choice, resigning, pondering"
-    visits: int = option(0, "visits a move; 0 = no limit", low=0, high=10**9)
+    visits: int = option(
+        0, "visits a move; without --seconds they lift the limit of seconds; 0 = no limit", low=0, high=10**9
+    )
     seconds: float = option(
         3.0, "thinking time a move without a clock; 0 = no limit, if visits are limited",
         low=0.0, high=86400.0, unit="s",

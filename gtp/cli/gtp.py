@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
+from engine.system import whole_line, with_kind
 from gtp.cli.options import GroupedCommand, options_from, options_of, player_from, settings_option
 from gtp.cli.settings import KINDS, render, user_file, with_whole_paths
 from gtp.commands import COMMANDS
@@ -40,8 +40,6 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     The client's clock limits the time of a move; without a clock --seconds and --visits do.
     """
     # Tests pass a loader of networks (engine.play.factory.Loader) as the context's object.
-    if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
-        values["seconds"] = 0.0
     try:
         player = player_from(ctx, config, values)
         values = with_whole_paths(player.values, Path.cwd())
@@ -76,12 +74,6 @@ def _history_file() -> Path | None:
     return None
 
 
-def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
-    """Whether option ``name`` comes from the command line, or from the same source as option ``other``."""
-    source = ctx.get_parameter_source(name)
-    return source in (ParameterSource.COMMANDLINE, ctx.get_parameter_source(other))
-
-
 def converse(
     settings: PlayerSettings, output: Output, log: Log | None, name: str, read: Callable[[], bytes] = read_input
 ) -> int:
@@ -99,9 +91,7 @@ def converse(
             # KataGo's words, for which LizGoban waits.
             print(f"Keima {__version__}: GTP ready", file=sys.stderr, flush=True)
         except Exception as error:
-            # A ValueError names a wrong setting; any other exception is a bug or a problem of the machine.
-            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-            session.fail(kind + " ".join(str(error).split()))
+            session.fail(with_kind(error, whole_line(error)))
 
     threading.Thread(target=load, name="load", daemon=True).start()
     return session.run()

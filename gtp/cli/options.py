@@ -194,6 +194,8 @@ class Player(NamedTuple):
 def player_from(context: click.Context, config: Path | None, values: Mapping[str, Any]) -> Player:
     """The player of a command's options; a shipped player's settings replace defaults, not options that the user gives.
 
+    Visits lift the limit of seconds, unless these are given on the command line or in the same place.
+
     Args:
         config: path of the settings file.
         values: the command's options, and perhaps others from the settings file.
@@ -208,6 +210,9 @@ def player_from(context: click.Context, config: Path | None, values: Mapping[str
         return name in values if source is None else source is not ParameterSource.DEFAULT
 
     values = dict(values) | {name: value for name, value in own.items() if name == "weights" or not is_given(name)}
+    near = (ParameterSource.COMMANDLINE, context.get_parameter_source("visits"))
+    if values.get("visits") and context.get_parameter_source("seconds") not in near:
+        values["seconds"] = 0.0
     setup, search = options_from(SetupOptions, values), options_from(SearchOptions, values)
     try:
         network = None if setup.weights == NO_NETWORK else find_network(setup.weights)

@@ -40,7 +40,8 @@ def play(
 ) -> None:
     """Play a game in the browser.
 
-    The page is served on this machine alone. Games are kept in the user's data folder, move by move.
+    The page is served on this machine alone unless --host says otherwise. Games are kept in the user's data folder,
+    move by move.
     """
     # Tests pass a loader of networks (engine.play.factory.Loader) as the context's object.
     if host not in LOOPBACK and not password:

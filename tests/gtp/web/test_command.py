@@ -30,6 +30,16 @@ def test_other_machines_need_a_password(host):
     assert run("--host", host) == f"Error: --host {host} serves other machines, expected --password or $KEIMA_PASSWORD"
 
 
+@pytest.mark.parametrize(
+    ("given", "seconds"), [((), 3.0), (("--visits", "8"), 0.0), (("--visits", "8", "--seconds", "2"), 2.0)]
+)
+def test_visits_take_the_place_of_seconds_as_in_keima_gtp(monkeypatch, given, seconds):
+    served = []
+    monkeypatch.setattr("gtp.web.app.App", lambda one: served.append(one) or sys.exit())
+    CliRunner().invoke(play, ["--config", "none", "--weights", "none", *given])
+    assert served[0].play.seconds == seconds
+
+
 def test_a_port_that_is_taken_is_named():
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
