@@ -178,7 +178,7 @@ class Reply:
             raise
 
 
-def _describe(name: str, function: Callable[..., str | None], open_ended: bool, is_listed: bool) -> Command:
+def _describe(name: str, function: Callable[..., str | None], open_ended: bool, is_listed: bool, given: str) -> Command:
     """Describe a command by its function: its arguments are the function's parameters after the host."""
     words, fewest, most, writes = [name], 0, 0.0, False
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
@@ -195,7 +195,8 @@ def _describe(name: str, function: Callable[..., str | None], open_ended: bool, 
             words.append(f"[{word}]")
             most += 1
     help_ = inspect.getdoc(function) or ""
-    return Command(name, function, " ".join(words), help_, fewest, most, writes, open_ended, is_listed)
+    usage = f"{name} {given}" if given else " ".join(words)
+    return Command(name, function, usage, help_, fewest, most, writes, open_ended, is_listed)
 
 
 class Registry:
@@ -220,12 +221,16 @@ class Registry:
         return self._commands[name]
 
     def command(
-        self, name: str, open_ended: bool = False, is_listed: bool = True
+        self, name: str, open_ended: bool = False, is_listed: bool = True, arguments: str = ""
     ) -> Callable[[Callable[..., str | None]], Callable[..., str | None]]:
-        """Decorator: register a function under a name."""
+        """Decorator: register a function under a name.
+
+        Args:
+            arguments: as the usage shows them; empty = the function's parameters.
+        """
 
         def register(function: Callable[..., str | None]) -> Callable[..., str | None]:
-            self._add(_describe(name, function, open_ended, is_listed))
+            self._add(_describe(name, function, open_ended, is_listed, arguments))
             return function
 
         return register

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numba.core.event import RecordingListener
 
-    from engine.config import SearchOptions
     from engine.inference.server import InferenceServer
     from engine.insight.analyses import Analyses
     from engine.play.early import EarlySession
@@ -297,7 +296,7 @@ class Analysing(NamedTuple):
     """human network beside the main one"""
 
 
-def load_analysing(options: "SearchOptions", network: NetworkPath | None, device: str, at_once: int = 0,
+def load_analysing(options: SearchOptions, network: NetworkPath | None, device: str, at_once: int = 0,
                    human: NetworkPath | None = None) -> Analysing:  # fmt: skip
     """Import the search, load the network, and warm up both search and network, with progress on standard error.
 

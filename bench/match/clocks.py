@@ -94,10 +94,8 @@ class PlayerClock:
 
     def limit_s(self) -> float:
         """Seconds that the player may spend on this move before the flag falls."""
-        left, settings = self.left, self.settings
-        spare = left.periods - 1 if left.stones else settings.periods
-        until_s = left.seconds - self._owed_s + spare * settings.period_s
-        return min(until_s, settings.move_s) if settings.move_s else until_s
+        until_s, move_s = self.settings.until_flag_s(self.left) - self._owed_s, self.settings.move_s
+        return min(until_s, move_s) if move_s else until_s
 
     def spend(self, seconds: float, tolerance_s: float) -> bool:
         """Subtract the time of one move; returns False if the clock was overstepped by more than the tolerance.

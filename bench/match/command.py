@@ -20,7 +20,7 @@ from bench.match.runner import Scoreboard, kept, play_and_report
 from bench.match.summary import Hypotheses
 from engine.config import SetupOptions
 from engine.go.game import Game
-from engine.go.geometry import to_vertex
+from engine.go.geometry import MAX_SIZE, MIN_SIZE, to_vertex
 from engine.go.rules import RULE_SETS, rules_named
 from engine.system.executor import LocalExecutor
 from engine.system.files import alone_in
@@ -64,7 +64,7 @@ OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played tw
 )
 @click.option("--second", required=True, metavar="COMMAND", callback=COMMAND, help="command line of the second engine")
 @click.option("--games", default=10, type=Whole(1, 9999), help="games to play")
-@click.option("--size", default=19, type=Whole(2, 25), help="board size")
+@click.option("--size", default=19, type=Whole(MIN_SIZE, MAX_SIZE), help="board size")
 @click.option("--komi", default=SetupOptions.komi, metavar="POINTS", help="komi, White's points")
 @click.option("--handicap", default=0, type=Whole(0), help=HANDICAP_HELP)
 @click.option("--rules", default="chinese", metavar="NAME", callback=parsed(rules_named), help=RULES_HELP)

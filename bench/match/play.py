@@ -47,10 +47,12 @@ class GameLost(Exception):
     """A player lost the game without a score."""
 
     def __init__(self, color: int, letter: str, reason: str, *details: str) -> None:
-        """Args:
-        color: the loser's colour.
-        letter: R, T or F, which SGF's property RE has after the plus sign.
-        details: joined to one text.
+        """Describe how a game was lost.
+
+        Args:
+            color: the loser's colour.
+            letter: R, T or F, which SGF's property RE has after the plus sign.
+            details: joined to one text.
         """
         super().__init__(reason)
         self.color, self.letter, self.reason, self.detail = color, letter, reason, shortened("".join(details))

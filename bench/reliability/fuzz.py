@@ -88,9 +88,11 @@ class Fuzzer(FuzzedProcess):
     """Sends the lines of a seed to a real ``keima gtp`` and checks its replies."""
 
     def __init__(self, seed: int, count: int, engine: str = "policy", weights: str = DEFAULT) -> None:
-        """Args:
-        engine: one of ``ENGINES``.
-        weights: network of the engine "network".
+        """Prepare a fuzzer of an engine.
+
+        Args:
+            engine: one of ``ENGINES``.
+            weights: network of the engine "network".
         """
         super().__init__(command_line(engine, weights), random.Random(seed), SILENCE_S)
         self._lines = [*WARM_UP, *lines(seed, count)]

@@ -25,10 +25,12 @@ class FuzzedProcess(ABC):
     """A process, the lines that it is sent, and the checks of its output. Start at :meth:`run`."""
 
     def __init__(self, command: Sequence[str], rng: random.Random, silence_s: float) -> None:
-        """Args:
-        command: words of the command line.
-        rng: draws the lengths of the pieces that are sent.
-        silence_s: longest silence once the first answers have come; a process that is silent longer is killed.
+        """Start a process.
+
+        Args:
+            command: words of the command line.
+            rng: draws the lengths of the pieces that are sent.
+            silence_s: longest silence once the first answers have come; a process that is silent longer is killed.
         """
         self._command, self._rng, self._silence_s = command, rng, silence_s
         self._process: Process

@@ -33,10 +33,12 @@ class MadeNetwork(HashNetwork):
     """A hash network that sleeps during evaluations and has a fault in some calls. Threads: any."""
 
     def __init__(self, seconds_each: float, fault: str, good: int, bad: int) -> None:
-        """Args:
-        seconds_each: seconds to sleep for each position of a batch.
-        fault: one of ``FAULTS``, or ``none``.
-        good, bad: number of calls before the fault begins, and of calls with the fault.
+        """Make a network that is slow or fails.
+
+        Args:
+            seconds_each: seconds to sleep for each position of a batch.
+            fault: one of ``FAULTS``, or ``none``.
+            good, bad: number of calls before the fault begins, and of calls with the fault.
         """
         super().__init__(KEIMA.name)
         self._seconds_each, self._fault, self._good, self._bad = seconds_each, fault, good, bad

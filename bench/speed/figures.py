@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import click
 
 from bench.match.gtp_client import EngineError, EngineRefused
+from gtp.cli import one_line_errors
 from gtp.cli.arguments import Number
 
 DIGITS = 4
@@ -127,11 +128,9 @@ def bench(
         )
         @wraps(figures)
         def command(repeats: int, seconds: float = 0.0, **chosen: Any) -> None:
-            try:
+            with one_line_errors(EngineError, EngineRefused):
                 for figure in figures(timing=Timing(seconds, repeats), **chosen):
                     print_figure(*figure)
-            except (ValueError, OSError, EngineError, EngineRefused) as error:
-                raise click.ClickException(" ".join(str(error).split())) from error
 
         if seconds is None:
             command.params = [option for option in command.params if option.name != "seconds"]

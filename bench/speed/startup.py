@@ -14,6 +14,7 @@ import click
 
 from bench.match.gtp_client import GtpClient
 from bench.speed.figures import Figure, Timing, bench
+from engine.go.points import MAX_SIZE, MIN_SIZE
 from engine.system.jit import CACHE_VARIABLE
 from engine.system.programs import keima
 from gtp.cli.settings import NO_FILE
@@ -57,7 +58,7 @@ def samples(command: list[str], state: str, repeats: int) -> list[list[float]]:
 @bench("warm starts")
 @click.option("--only", "names", multiple=True, type=click.Choice(FIGURES), help="figure to measure, repeatable")
 @click.option("--weights", default=DEFAULT, help="network, as for keima gtp")
-@click.option("--size", default=19, type=click.IntRange(2, 25), help="board size")
+@click.option("--size", default=19, type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board size")
 @click.option("--device", default="cpu", help="device, as for keima gtp")
 def command(names: tuple[str, ...], weights: str, size: int, device: str, timing: Timing) -> Iterator[Figure]:
     """Measure the time from start to answers, with a warm and with a cold kernel cache: a JSON line each."""

@@ -26,7 +26,7 @@ from bench.match.runner import Scoreboard, kept, play_and_report
 from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import PlayOptions
 from engine.go.game import Game
-from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
+from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, WHITE, from_vertex, other, to_vertex
 from engine.go.points import color_letter
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black, result_text
@@ -221,7 +221,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: tuple[str,
 @click.option("--weights", default=DEFAULT, help="network of sides without weights=")
 @click.option("--visits", default=200, type=click.IntRange(1), help="visits a move of sides without visits=")
 @click.option("--games", default=200, type=click.IntRange(1, 99999), help="games to play")
-@click.option("--size", default=9, type=click.IntRange(2, 25), help="board size")
+@click.option("--size", default=9, type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board size")
 @click.option("--komi", default=7.0, help="komi, White's points")
 @click.option("--opening-moves", default=6, type=click.IntRange(0), help="opening moves, sampled from the raw policy")
 @click.option("--seed", default=1, type=click.IntRange(0), help="random seed of openings and searches")

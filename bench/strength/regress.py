@@ -167,10 +167,12 @@ class Examinee:
     """An engine that is started by its first command, and restarted after a crash."""
 
     def __init__(self, command: str, folder: Path, limit_s: float) -> None:
-        """Args:
-        command: the engine's command line.
-        folder: its working directory.
-        limit_s: longest wait for an answer.
+        """Start an engine.
+
+        Args:
+            command: the engine's command line.
+            folder: its working directory.
+            limit_s: longest wait for an answer.
         """
         self.folder = folder
         self._command, self._limit_s = command, limit_s

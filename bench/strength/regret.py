@@ -28,7 +28,7 @@ from bench.strength.peer import Peer
 from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import SearchOptions
 from engine.go.game import Game
-from engine.go.geometry import BLACK
+from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
 from engine.search.stoppers import SearchLimits
@@ -83,10 +83,12 @@ class Examiner:
     """Lets sides choose moves in positions, and evaluates these moves by deep searches."""
 
     def __init__(self, networks: Networks, judge: Side, terms: Terms, at_once: int, on_done: Callable[[], None]):
-        """Args:
-        judge: network, visits and options of the deep searches.
-        at_once: concurrent searches.
-        on_done: called after each search.
+        """Prepare the judge's searches.
+
+        Args:
+            judge: network, visits and options of the deep searches.
+            at_once: concurrent searches.
+            on_done: called after each search.
         """
         self._networks, self._judge, self._terms, self._at_once = networks, judge, terms, at_once
         self._on_done = on_done
@@ -223,7 +225,7 @@ def error_of_mean(values: np.ndarray, games: Sequence[int]) -> float | None:
 @click.option("--games", type=FOLDER, help="folder of SGFs with the positions; default: games sampled from the policy")
 @click.option("--positions", default=200, type=click.IntRange(2), help="number of positions")
 @click.option("--repeats", default=1, type=click.IntRange(1), help="searches of each side in each position")
-@click.option("--size", default=9, type=click.IntRange(2, 25), help="board size")
+@click.option("--size", default=9, type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board size")
 @click.option("--komi", default=7.0, help="komi, White's points")
 @click.option("--seed", default=1, type=click.IntRange(0), help="random seed of the positions")
 @click.option("--at-once", default=24, type=click.IntRange(1, 256), help="concurrent searches")

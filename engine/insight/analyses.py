@@ -104,12 +104,14 @@ class Job:
 
     def __init__(self, task: Task, priority: int, on_report: Callable[[Analysis | None, bool], None],
                  on_failure: Callable[[str], None]) -> None:  # fmt: skip
-        """Args:
-        priority: the job of the highest priority is searched first; among equals the oldest.
-        on_report: called with an analysis and True during the search, and once with the last analysis and False. The
-            last analysis is None if the job was ended before its search had a visit.
-        on_failure: called with one line in place of the last ``on_report``: the network failed before the first visit,
-            or the analysis raised an exception.
+        """Make a job that waits to be searched.
+
+        Args:
+            priority: the job of the highest priority is searched first; among equals the oldest.
+            on_report: called with an analysis and True during the search, and once with the last analysis and False.
+                The last analysis is None if the job was ended before its search had a visit.
+            on_failure: called with one line in place of the last ``on_report``: the network failed before the first
+                visit, or the analysis raised an exception.
         """
         self.task, self.priority, self.on_report, self.on_failure = task, priority, on_report, on_failure
         self.ended = threading.Event()

@@ -31,11 +31,13 @@ class Batch:
         self, positions: Sequence[Position], filters: Sequence[MoveFilter], limits: SearchLimits,
         ownership: bool = False, wide_root_noise: float = 0.0,
     ) -> None:  # fmt: skip
-        """Args:
-        positions: not changed while the batch is searched.
-        filters: move filter of each position.
-        limits: limits of the search of each position.
-        ownership, wide_root_noise: as for :class:`engine.insight.analyses.Task` and its options.
+        """Make a batch that waits to be searched.
+
+        Args:
+            positions: not changed while the batch is searched.
+            filters: move filter of each position.
+            limits: limits of the search of each position.
+            ownership, wide_root_noise: as for :class:`engine.insight.analyses.Task` and its options.
         """
         self.positions, self.filters, self.limits = positions, filters, limits
         self.ownership, self.wide_root_noise = ownership, wide_root_noise

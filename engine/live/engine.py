@@ -23,7 +23,7 @@ from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.snapshot import Snapshot
 from engine.search.stoppers import SearchLimits
-from engine.system import one_line
+from engine.system import one_line, with_kind
 
 T = TypeVar("T")
 
@@ -276,10 +276,8 @@ class Engine:
         try:
             player = self._load(self._say)
         except Exception as error:
-            # A ValueError names a wrong setting; any other exception is a bug or a problem of the machine.
-            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             with self._changed:
-                self._tell(EngineState("failed", kind + one_line(error)))
+                self._tell(EngineState("failed", with_kind(error, one_line(error))))
                 while self._waiting:
                     self._waiting.popleft().future.set_exception(RuntimeError(self.state.text))
             return

@@ -39,9 +39,9 @@ SPREAD = 0.15
 EXTENSION = 2.0
 """Hard maximum of a move's time, as a multiple of its target"""
 BEFORE_OVERTIME = 0.5
-"""Overtime: main time for a move besides its share, as a multiple of :func:`weight` times the time that overtime grants
-a move; each move made in main time gives up one in overtime. An extended move gets at most twice its share, plus
-one grant, plus this time, since people mind moves of several periods."""
+"""Overtime: additional main time for a move beyond its share (:func:`main_share`), as a multiple of :func:`weight`
+times the time that overtime grants a move. Each move made in main time leaves one grant of overtime unused. An extended
+move takes at most twice its share, plus one grant, plus this time, since people mind moves of several periods."""
 KEPT_LAGS = 4.0
 """Fischer time: a move leaves a reserve on the clock: one increment, which extensions use, and this number of lags.
 Without this reserve the main time is spent after some 40 moves, and later moves each end one lag before the flag
@@ -115,6 +115,10 @@ class TimeSettings:
         """The clock at the start of overtime."""
         return TimeLeft(self.period_s, self.stones, self.periods)
 
+    def until_flag_s(self, left: "TimeLeft") -> float:
+        """Seconds that a move may take before the flag falls, all periods included."""
+        return left.seconds + self.period_s * (left.periods - 1 if left.stones else self.periods)
+
 
 NO_CLOCK = TimeSettings()
 
@@ -168,13 +172,8 @@ class Budget:
     """whether unused time stays on the clock for later moves"""
 
 
-def charge(settings: TimeSettings, left: TimeLeft, seconds: float) -> tuple[TimeLeft, float]:
-    """Subtract a move that took ``seconds`` from a clock.
-
-    Returns:
-        The time left after the move, and the seconds by which the move exceeded the time left before it
-        or the limit of a move; 0 = in time.
-    """
+def elapsed(settings: TimeSettings, left: TimeLeft, seconds: float) -> TimeLeft:
+    """The clock ``seconds`` into a move: overtime begun, periods lost; a negative time once the flag has fallen."""
     rest, stones, periods = left.seconds - seconds, left.stones, left.periods
     if rest < 0 and stones == 0 and settings.period_s > 0:
         rest, stones, periods = rest + settings.period_s, settings.stones, settings.periods
@@ -186,6 +185,18 @@ def charge(settings: TimeSettings, left: TimeLeft, seconds: float) -> tuple[Time
         if needed <= periods - 1:
             rest = max(0.0, rest)  # the rounding of a product
         stones, periods = settings.stones, periods - lost
+    return TimeLeft(rest, stones, periods)
+
+
+def charge(settings: TimeSettings, left: TimeLeft, seconds: float) -> tuple[TimeLeft, float]:
+    """Subtract a move that took ``seconds`` from a clock.
+
+    Returns:
+        The time left after the move, and the seconds by which the move exceeded the time left before it
+        or the limit of a move; 0 = in time.
+    """
+    now = elapsed(settings, left, seconds)
+    rest, stones, periods = now.seconds, now.stones, now.periods
     overrun_s = max(0.0, -rest, seconds - settings.move_s if settings.move_s else 0.0)
     rest = max(0.0, rest)
     if stones == 0:

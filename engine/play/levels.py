@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.config import ADAPTIVE, FULL, RANKS, PlayOptions
 from engine.config.declaration import no_branch
+from engine.go.board import META_SIZE
 from engine.go.geometry import index_of, point_of
 from engine.go.position import Position
 from engine.search.level_choice import FULL_STRENGTH, Level, draw_by_level, new_level_scratch
@@ -169,7 +170,7 @@ def drawn(report: Report, position: Position, level: Level, state: np.ndarray) -
         position: the report's.
         state: uint64[4], random state.
     """
-    size = int(position.board.meta[0])
+    size = int(position.board.meta[META_SIZE])
     scratch, priors = new_level_scratch(size), np.zeros(size * size + 1)
     scratch.losses[:] = 0.0
     searched = [move for move in report.moves if move.visits]

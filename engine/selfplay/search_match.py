@@ -25,6 +25,8 @@ from engine.system.executor import Done, Execution, Files, LocalExecutor, Opened
 
 FIRST, SECOND = "first.safetensors", "second.safetensors"
 """Names of the networks' files for the executor"""
+REPORT_S = 0.5
+"""Seconds between reports of a match"""
 WHOLE_GAME = 2.0
 """Value of the option ``sensible`` that holds to the default move limit, twice the board's points"""
 
@@ -147,14 +149,13 @@ def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games
 
 
 def play_match(
-    execution: Execution, games: int, stopped: threading.Event, report: Callable[[int], None] = lambda finished: None,
-    every_s: float = 0.5,
-) -> Outcome | None:  # fmt: skip
+    execution: Execution, games: int, stopped: threading.Event, report: Callable[[int], None] = lambda finished: None
+) -> Outcome | None:
     """Play a match, half of its games with each colour; None = stopped before the end.
 
     Args:
         execution: :func:`match_here`, or an executor with a :class:`SearchMatchJob`.
-        report: called every ``every_s`` seconds in the caller's thread with the number of finished games.
+        report: called every :data:`REPORT_S` seconds in the caller's thread with the number of finished games.
     Raises:
         RuntimeError: a network failed.
     """
@@ -165,7 +166,7 @@ def play_match(
         found.update(zip(numbers, np.frombuffer(results, np.int8).tolist(), strict=True))
 
     execution.executor.work(
-        execution.job, execution.files, iter(range(games)), take, stopped, lambda: report(len(found)), every_s
+        execution.job, execution.files, iter(range(games)), take, stopped, lambda: report(len(found)), REPORT_S
     )
     signs = list(found.values())
     return Outcome(signs.count(1), signs.count(0), signs.count(-1)) if len(found) == games else None

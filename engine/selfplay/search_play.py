@@ -4,8 +4,8 @@
     OUT/rows-00000.npz.xz, ...     shards (:mod:`engine.records.search_rows`)
     OUT/journal.bin                finished games that are in no shard yet (:mod:`engine.system.run_folder`)
 
-The network may change between calls of :meth:`SearchPlay.play`; rows record its identity. A game is a function of the
-network, the options and its number, so a run that was stopped or killed resumes and loses only the games in play.
+The network may change between calls of :meth:`SearchPlay.play_rows`; rows record its identity. A game is a function of
+the network, the options and its number, so a run that was stopped or killed resumes and loses only the games in play.
 Shards may be deleted, the oldest first, after :meth:`SearchPlay.forget`; their games remain finished.
 """
 
@@ -177,10 +177,6 @@ class SearchPlay:
         """Close the files."""
         self.folder.close()
 
-    def missing(self, games: int) -> list[int]:
-        """The numbers below ``games`` whose games are not finished."""
-        return list(self.folder.done.missing(games).tolist())
-
     def play(self, execution: Execution, games: int, report: Callable[[], None], every_s: float = 1.0) -> None:
         """Play until the games 0 to ``games`` - 1 are finished, or :meth:`stop` is called.
 
@@ -191,29 +187,29 @@ class SearchPlay:
             ValueError: the network does not support the options; one line.
             RuntimeError, OSError: the network or the disk failed.
         """
-        self._play(execution, iter(self.missing(games)), report, every_s)
+        self._play(execution, iter(self.folder.done.missing(games).tolist()), report, every_s)
 
     def _play(self, execution: Execution, wanted: Iterator[int], report: Callable[[], None], every_s: float) -> None:
-        """Play the games with the numbers ``wanted``; arguments and errors as for :meth:`play`."""
         execution.executor.work(execution.job, execution.files, wanted, self._enter, self._stopped, report, every_s)
 
     def play_rows(
-        self, execution: Execution, rows: int, report: Callable[[], None], every_s: float = 1.0,
-        enough: threading.Event | None = None,
-    ) -> None:  # fmt: skip
+        self, execution: Execution, rows: int, report: Callable[[], None], enough: threading.Event | None = None
+    ) -> None:
         """Play until there are ``rows`` rows in all, forgotten ones included, or :meth:`stop` is called.
 
         Unplayed games are begun, lowest numbers first, while the games in play are not expected to give enough rows;
         every game begun is finished. The expected number of rows per game is the mean over the games that this call has
         finished, once these are ``MANY``; until then the mean of the latest call that finished ``MANY``; without such a
-        call the mean over all games; before the first row ``full_share`` of the board's points. Other arguments and
-        errors as for :meth:`play`.
+        call the mean over all games; before the first row ``full_share`` of the board's points.
+
+        Arguments and errors as for :meth:`play`.
 
         Args:
+            report: called every second in the caller's thread.
             enough: once it is set, no further games are begun.
         """
         numbers = _GamesForRows(self, rows, enough)
-        self._play(execution, numbers, report, every_s)
+        self._play(execution, numbers, report, 1.0)
         numbers.left()
 
     def _enter(self, done: Done) -> None:

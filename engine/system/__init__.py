@@ -38,3 +38,15 @@ def one_line(error: BaseException) -> str:
     """The first line of an error's message, cut to ``MOST_CHARACTERS``; the name of its type if there is no message."""
     first, *_ = str(error).strip().splitlines() or [""]
     return " ".join(first.split())[:MOST_CHARACTERS] or type(error).__name__
+
+
+def whole_line(error: BaseException) -> str:
+    """An error's message with its lines joined to one."""
+    return " ".join(str(error).split())
+
+
+def with_kind(error: BaseException, text: str) -> str:
+    """The text of an error, after the name of its type unless it is a ValueError, which names a wrong setting: any
+    other exception is a bug or a problem of the machine.
+    """
+    return text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"

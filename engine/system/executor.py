@@ -143,8 +143,10 @@ class StopOnSignal:
     """Context in which SIGINT and SIGTERM set ``asked``; a second signal raises KeyboardInterrupt."""
 
     def __init__(self, stop: Callable[[], None] = lambda: None) -> None:
-        """Args:
-        stop: called at the first signal.
+        """Prepare the context; signals are handled as before until it is entered.
+
+        Args:
+            stop: called at the first signal.
         """
         self.asked, self._stop = False, stop
 

@@ -32,8 +32,10 @@ class NumberSet:
     """A growing set of whole numbers from 0, as a mask of one byte for each number up to the largest."""
 
     def __init__(self, ranges: Sequence[Sequence[int]] = ()) -> None:
-        """Args:
-        ranges: first and last number of each range.
+        """Make the set of the numbers in some ranges.
+
+        Args:
+            ranges: first and last number of each range.
         """
         self._is_in, self._count = np.zeros(0, bool), 0
         for first, last in ranges:

@@ -344,8 +344,12 @@ class _BySize:
         rows, mass = self._rows[shard][size], self._masses.get((size, shard))
         if mass is None:
             return size, shard, rng.choice(rows, count)
-        drawn = np.searchsorted(mass, rng.random(count) * mass[-1], "right")
-        return size, shard, rows[np.minimum(drawn, len(rows) - 1)]
+        return size, shard, rows[draw_by_mass(mass, rng, count)]
+
+
+def draw_by_mass(mass: np.ndarray, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Draw ``count`` indices (int64) with repetition, from the cumulative sum of their weights (float64)."""
+    return np.minimum(np.searchsorted(mass, rng.random(count) * mass[-1], "right"), len(mass) - 1)
 
 
 def reached_weights(shards: Sequence[Games], share: float) -> list[np.ndarray] | None:

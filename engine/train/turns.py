@@ -29,7 +29,7 @@ from engine.nets.model import Model, load_model, new_model
 from engine.nets.network import NetworkSpec
 from engine.records.search_rows import SearchRows
 from engine.train.batches import BatchBuilder, TrainingBatch
-from engine.train.dataset import prepared_ahead
+from engine.train.dataset import draw_by_mass, prepared_ahead
 from engine.train.grow import on_newest_inputs
 from engine.train.learner import Learner
 from engine.train.state import SAVE_S, read_state, resuming, write_state
@@ -88,8 +88,7 @@ class WindowBatches:
     def batch_at(self, step: int) -> TrainingBatch:
         """The batch of one step. Threads: any."""
         rng = np.random.default_rng([self._seed, step])
-        drawn = np.searchsorted(self._mass, rng.random(self._batch) * self._mass[-1], "right")
-        which = np.minimum(drawn, len(self._mass) - 1)
+        which = draw_by_mass(self._mass, rng, self._batch)
         symmetries = rng.integers(0, 8, self._batch)
         return self._builder.from_search_rows(self._rows, which, symmetries)
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import click
 
+from engine.system import whole_line
+
 OURS = ("engine", "gtp", "bench", "weights", "keima")
 PROJECT = "keima"
 HOME = Path(__file__).resolve().parents[2]
@@ -55,7 +57,7 @@ def one_line_errors(*kinds: type[Exception]) -> Iterator[None]:
     except (click.exceptions.Exit, click.Abort, BrokenPipeError):  # click's own, of which two are RuntimeErrors
         raise
     except caught as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
+        raise click.ClickException(whole_line(error)) from error
 
 
 class KeimaCommand(click.Command):
@@ -118,7 +120,7 @@ class LazyGroup(KeimaGroup):
             if found := "; ".join(shadows()):
                 raise click.ClickException(f"{found}; {FIX}") from error
             if "torch" in (getattr(error, "name", None) or str(error)):
-                reason = " ".join(str(error).split())
+                reason = whole_line(error)
                 raise click.ClickException(
                     f"keima {cmd_name} needs PyTorch, which cannot be imported ({reason}), expected: pip install torch"
                 ) from error

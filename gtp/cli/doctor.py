@@ -22,6 +22,7 @@ from rich.table import Table
 from engine import __version__
 from engine.config import PlayOptions, SetupOptions
 from engine.nets.files.header import expected_input
+from engine.system import whole_line
 from engine.system.files import sha256_of
 from gtp.cli import FIX, HOME, OURS, KeimaCommand, shadows
 from gtp.cli.arguments import AS_JSON
@@ -102,7 +103,7 @@ def _guarded(check: Check) -> Iterator[Finding]:
     try:
         yield from check()
     except Exception as error:
-        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        text = f"{type(error).__name__}: {whole_line(error)}"
         yield Finding(name, WRONG, text, INSTALL if isinstance(error, ImportError) else "")
 
 

@@ -12,12 +12,11 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from engine.config import SearchOptions, SetupOptions
-from engine.go.rules import rules_from
-from engine.insight.review.games import Source, free_page, game_to_review, sources
+from engine.insight.review.games import Source, free_page, sources
 from engine.insight.review.index import INDEX, IndexEntry, write_index
 from engine.insight.review.losses import KINDS, THRESHOLDS
 from engine.insight.review.review import AnalysisSettings, review_of
-from engine.insight.review.running import AnalysedGame, GameAnalyser, subject_of
+from engine.insight.review.running import KEPT, VISITS, AnalysedGame, GameAnalyser, game_to_analyse, names_of
 from engine.insight.review.writing import ReviewOutputs, write_review
 from engine.pictures.drawing import check_png
 from engine.system.executor import StopOnSignal
@@ -26,13 +25,9 @@ from gtp.cli.arguments import PATHS, Number, Whole, parsed
 from gtp.cli.options import GroupedCommand, Player, options_of, player_from, settings_option
 from gtp.cli.terminal import INTERRUPTED, RESUMES, bar, say
 from gtp.startup import load_analysing
-from weights import files_of, identity
 
-KEPT = ".analysis"
-"""Name of the folder of analyses, within the folder of reviews"""
 FOLDER = "reviews"
 """Name of the folder of reviews beside the first game, without --out"""
-VISITS = 100
 HIDDEN = {"device", *(item.name for item in fields(SearchOptions))}
 """Options that ``--help`` does not list, since they are those of ``keima gtp``"""
 
@@ -64,7 +59,7 @@ def thresholds_of(text: str) -> tuple[float, ...]:
 @click.option("--thresholds", callback=parsed(thresholds_of), metavar="A,B,C,D,E",
               show_default=",".join(f"{lost:g}" for lost in THRESHOLDS["points"]),
               help=f"smallest losses, in points, of the move classes {', '.join(KINDS[1:])}")  # fmt: skip
-@click.option("--lines", default=1, type=Whole(0, 5), help="variations in the SGF for each mistake")
+@click.option("--lines", default=1, type=Whole(0, 5), help="variations in the SGF for each inaccuracy or worse")
 @click.option("--katrain/--no-katrain", default=True,
               help="analyses in the SGF for KaTrain, most of the file's size")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="write all numbers as NAME.json too")
@@ -96,8 +91,7 @@ def review(
     means_visits = VISITS if visits is None and not seconds else visits or 0
     wanted = ReviewOutputs(as_json, svg, png, lines, katrain)
     player = player_from(ctx, config, values)
-    names = "+".join(file.name.split(".")[0] for file in files_of(player.network))
-    means = AnalysisSettings(names, means_visits, seconds)
+    means = AnalysisSettings(names_of(player.network), means_visits, seconds)
     refused: list[str] = []
 
     def refuse(name: str, problem: str) -> None:
@@ -193,12 +187,9 @@ class Run:
 
     def _works(self) -> Iterator[AnalysedGame]:
         """Yield the games to analyse, each replayed when it is asked for; counts positions analysed before as done."""
-        setup, network = self.player.setup, self.player.network
-        fingerprint = identity(network, "")["sha256"] if network else ""
+        setup, network, search = self.player.setup, self.player.network, self.player.search
         for source in self.found:
-            game = game_to_review(source.record, rules_from(setup.rules), setup.komi)
-            subject = subject_of(game, self.means, fingerprint, self.player.search)
-            work = AnalysedGame(source.name, game, self.out / KEPT, subject)
+            work = game_to_analyse(source, self.out, setup.rules, setup.komi, self.means, network, search)
             self.done += len(work.game.positions) - len(work.missing)
             yield work
 

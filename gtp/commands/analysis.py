@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 COMMANDS = Registry()
 DEFAULT_CENTISECONDS = 100.0
 MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 86400.0
+ARGUMENTS = "[COLOR] [CENTISECONDS] [KEY VALUE...]"
 FIRST_S = 0.03
 """Maximum time before the first report of an analysis, in seconds; a shorter interval counts instead"""
 RAW_S = 0.25
@@ -102,49 +103,49 @@ class Asked(NamedTuple):
     """evaluation of the network's raw output; None = not needed"""
 
 
-@COMMANDS.command("lz-analyze", open_ended=True)
+@COMMANDS.command("lz-analyze", open_ended=True, arguments=ARGUMENTS)
 def lz_analyze(host: Host, *words: str, reply: Reply) -> None:
-    """Analyze until the next line, in Leela Zero's format: lz-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
+    """Analyze until the next line, in Leela Zero's format."""
     _analyze(host, words, reply, LZ)
 
 
-@COMMANDS.command("kata-analyze", open_ended=True)
+@COMMANDS.command("kata-analyze", open_ended=True, arguments=ARGUMENTS)
 def kata_analyze(host: Host, *words: str, reply: Reply) -> None:
-    """Analyze until the next line, in KataGo's format: kata-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
+    """Analyze until the next line, in KataGo's format."""
     _analyze(host, words, reply, KATA)
 
 
-@COMMANDS.command("cgos-analyze", open_ended=True)
+@COMMANDS.command("cgos-analyze", open_ended=True, arguments=ARGUMENTS)
 def cgos_analyze(host: Host, *words: str, reply: Reply) -> None:
-    """Analyze until the next line, in CGOS's JSON: cgos-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
+    """Analyze until the next line, in CGOS's JSON."""
     _analyze(host, words, reply, CGOS)
 
 
-@COMMANDS.command("lz-genmove_analyze")
+@COMMANDS.command("lz-genmove_analyze", arguments=ARGUMENTS)
 def lz_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose and play a move, with reports as by lz-analyze; ends with the line ``play VERTEX``."""
     return _choose(host, words, reply, LZ)
 
 
-@COMMANDS.command("kata-genmove_analyze")
+@COMMANDS.command("kata-genmove_analyze", arguments=ARGUMENTS)
 def kata_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose and play a move, with reports as by kata-analyze; ends with the line ``play VERTEX``."""
     return _choose(host, words, reply, KATA)
 
 
-@COMMANDS.command("cgos-genmove_analyze")
+@COMMANDS.command("cgos-genmove_analyze", arguments=ARGUMENTS)
 def cgos_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose and play a move; a line of CGOS's JSON for spectators, then ``play VERTEX``."""
     return _choose(host, words, reply, CGOS)
 
 
-@COMMANDS.command("kata-search_analyze")
+@COMMANDS.command("kata-search_analyze", arguments=ARGUMENTS)
 def kata_search_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose a move without playing it, with reports as by kata-analyze; ends with ``play VERTEX``."""
     return _choose(host, words, reply, KATA, update=False)
 
 
-@COMMANDS.command("kata-search_analyze_cancellable", open_ended=True)
+@COMMANDS.command("kata-search_analyze_cancellable", open_ended=True, arguments=ARGUMENTS)
 def kata_search_analyze_cancellable(host: Host, *words: str, reply: Reply) -> str:
     """Like kata-search_analyze, but the next line cancels it, with ``play cancelled``."""
     return _choose(host, words, reply, KATA, update=False, is_cancellable=True)

@@ -72,7 +72,7 @@ def estimate_score(host: Host) -> str:
 
 @COMMANDS.command("heatmap")
 def heatmap(host: Host, symmetry: str = "0") -> str:
-    """Show the policy of the side to move in thousandths and its win rate: heatmap [SYMMETRY].
+    """Show the policy of the side to move in thousandths and its win rate.
 
     The symmetry of the network's input is 0 to 7, average (the mean of all) or all (each). The network is evaluated as
     in play, perhaps in 16 bits; kata-raw-nn evaluates it in float32. Without a network: the tree policy, without a win
@@ -104,9 +104,9 @@ OPTIMISM = 0.2
 """KataGo's default optimism for the policy of the side to move"""
 
 
-@COMMANDS.command("kata-raw-nn")
+@COMMANDS.command("kata-raw-nn", arguments="[COLOR] SYMMETRY [OPTIMISM]")
 def kata_raw_nn(host: Host, *words: str) -> str:
-    """Show the network's raw output, in float32 on the CPU: kata-raw-nn [COLOR] SYMMETRY [OPTIMISM].
+    """Show the network's raw output, in float32 on the CPU.
 
     The symmetry is 0 to 7 or all; the optimism, 0 to 1, mixes the two policies of some networks. Win rates, points and
     ownership are White's; nan = the network has no such head, or the move is illegal.

@@ -16,6 +16,7 @@ from engine import __version__
 from engine.go.board import META_SIZE
 from engine.go.position import META_TO_MOVE
 from engine.insight.analyses import Analyses, Analysis, Job, Task
+from engine.system import whole_line
 from gtp.json.answer import Answer
 from gtp.json.query import Query, Turn, read_query
 from gtp.json.settings import Settings
@@ -66,7 +67,7 @@ class JsonEngine:
             self._send(about | {"error": str(error), "field": error.field})
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            reason = " ".join(str(error).split())
+            reason = whole_line(error)
             self._send(about | {"error": f"internal error: {type(error).__name__}: {reason}"})
 
     def finish(self) -> None:

@@ -8,7 +8,7 @@ a comment, unknown keys are ignored. Source: KataGo, cpp/program/setup.cpp and c
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from engine.config import HumanOptions, SearchOptions
 from engine.config.profiles import checked_profile
@@ -77,8 +77,10 @@ def _table(text: str) -> dict[str, tuple[float, float]]:
     return {name: (float(low), float(high)) for name, low, high in rows}
 
 
+Meaning: TypeAlias = tuple[str, Callable[[Any], Any]]
+"""Our option or attribute, and the conversion of a value"""
 # 0 is no exploration for KataGo, and the automatic value for our c_puct.
-OF_SEARCH: dict[str, tuple[str, Callable[[Any], Any]]] = {
+OF_SEARCH: dict[str, Meaning] = {key: (name, float) for key, name in SEARCH_OPTIONS.items()} | {
     "cpuctExploration": ("c_puct", lambda value: max(value, LEAST_EXPLORATION)),
     "nnPolicyTemperature": ("policy_temperature", lambda value: max(value, MIN_TEMPERATURE)),
     "wideRootNoise": ("wide_root_noise", float),
@@ -88,7 +90,7 @@ OF_SEARCH: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 """KataGo's key -> our search option, and the conversion of the key's value"""
 # 0 is the shortest time for KataGo, and no limit for us.
-OF_QUERY: dict[str, tuple[str, Callable[[Any], Any]]] = {
+OF_QUERY: dict[str, Meaning] = {
     "maxVisits": ("visits", int),
     "maxPlayouts": ("playouts", int),
     "maxTime": ("seconds", lambda value: max(value, LEAST_SECONDS) if value < MAX_SECONDS else 0.0),
@@ -97,7 +99,7 @@ OF_QUERY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "rootDirichletNoiseWeight": ("noise_weight", float),
 }
 """KataGo's key -> attribute of :class:`Settings`, and the conversion of the key's value"""
-OF_HUMAN: dict[str, tuple[str, Callable[[Any], Any]]] = {
+OF_HUMAN: dict[str, Meaning] = {
     # KataGo allows 1, with which no visit would be left for the search.
     "humanSLRootExploreProbWeightless": ("human_explore", lambda value: min(value, MOST_EXPLORATION)),
     "humanSLCpuctExploration": ("human_c_puct", float),
@@ -106,6 +108,8 @@ OF_HUMAN: dict[str, tuple[str, Callable[[Any], Any]]] = {
 """KataGo's key -> our option of exploration by a human network, and the conversion of the key's value"""
 NUMBERS, COUNTS = _table(_NUMBERS), _table(_COUNTS)
 SWITCHES, WORDS = frozenset(_SWITCHES.split()), frozenset(_WORDS.split())
+KNOWN = NUMBERS.keys() | COUNTS.keys() | SWITCHES | WORDS | set(_FIXED)
+"""The keys that KataGo's search reads"""
 MIN_TEMPERATURE = 0.1
 """Minimum of our search option ``policy_temperature``"""
 MAX_SECONDS = 1e7
@@ -144,8 +148,7 @@ class Settings:
 
 def unknown(keys: Iterable[str]) -> list[str]:
     """Those of the keys that KataGo's search does not read, sorted."""
-    known = NUMBERS.keys() | COUNTS.keys() | SWITCHES | WORDS | set(_FIXED)
-    return sorted(set(keys) - known)
+    return sorted(set(keys) - KNOWN)
 
 
 def override(settings: Settings, given: Mapping[str, str]) -> Settings:
@@ -154,10 +157,9 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
     Raises:
         ValueError: a value that its key does not accept, or a key that cannot change; one line, in KataGo's words.
     """
-    values: dict[str, Any] = {key: _value(key, text) for key, text in given.items() if not unknown([key])}
+    values: dict[str, Any] = {key: _value(key, text) for key, text in given.items() if key in KNOWN}
     values = {key: value for key, value in values.items() if value != AUTO}
-    options = {SEARCH_OPTIONS[key]: value for key, value in values.items() if key in SEARCH_OPTIONS}
-    own, human = dict[str, Any](), dict[str, Any]()
+    options, own, human = dict[str, Any](), dict[str, Any](), dict[str, Any]()
     for key, value in values.items():
         for table, target in ((OF_SEARCH, options), (OF_QUERY, own), (OF_HUMAN, human)):
             if key in table:

@@ -13,7 +13,6 @@ from engine.go.rules import SCORING_TERRITORY, Rules, rules_from, rules_of_short
 from gtp.protocol import BYTE_ORDER_MARK, COLORS
 
 SHOWN_DIGITS = 9
-MAX_INT = 1 << 63
 MOST_VISITS = 1 << 50
 MOST_PRIORITY = (1 << 62) - 1
 MOST_KOMI = 400.0

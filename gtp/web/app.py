@@ -21,6 +21,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.system import whole_line
 from gtp.web.early import early_state
 from gtp.web.events import Hub
 from gtp.web.guard import TooLargeError
@@ -128,17 +129,17 @@ class App:
     # --- in the table's thread
 
     def _open(self) -> None:
-        """Import what needs kernels, start the engine, and lay the table."""
+        """Import the modules that need kernels, start the engine, and make the :class:`Table`."""
         try:
-            self._lay()
+            self._make_table()
         except Exception as error:
-            self._problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            self._problem = f"{type(error).__name__}: {whole_line(error)}"
             engine = {"state": "failed", "text": self._problem}
             self._early = json.dumps({**self._early_state(""), "engine": engine}).encode()
             self.hub.publish("state", self._early)
             raise
 
-    def _lay(self) -> None:
+    def _make_table(self) -> None:
         from engine.live.engine import Engine
         from gtp.web.compiling import Compiling
         from gtp.web.games import Games
@@ -205,7 +206,7 @@ class App:
         except StaleError as problem:
             status, error = 409, str(problem)
         except ValueError as problem:
-            status, error = 400, " ".join(str(problem).split())
+            status, error = 400, whole_line(problem)
         return status, _answer({"error": error} if error else {}, self._encoded(table))
 
     # --- routes
@@ -228,7 +229,7 @@ class App:
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     async def _current(self) -> tuple[int, bytes]:
-        """Revision and state, at once even while the table is being laid."""
+        """Revision and state, at once, even before there is a table."""
         if self._table is None:
             return 0, self._early
         found: tuple[int, bytes] = await self._call(lambda table: (table.rev, self._encoded(table)), self._table)
@@ -283,13 +284,13 @@ class App:
         try:
             future = await self._call(self._submit_position, body)
         except ValueError as error:
-            return JSONResponse({"error": " ".join(str(error).split())}, 400)
+            return JSONResponse({"error": whole_line(error)}, 400)
         if future is None:
             return JSONResponse({"error": "the engine is being loaded"}, 503)
         try:
             found = await asyncio.wrap_future(future)
         except RuntimeError as error:
-            return JSONResponse({"error": " ".join(str(error).split())}, 503)
+            return JSONResponse({"error": whole_line(error)}, 503)
         except asyncio.CancelledError:
             if not future.cancelled():
                 raise
@@ -319,7 +320,7 @@ class App:
         try:
             return 200, answer(name, position, body, self._served.network, self._served.search)
         except ValueError as error:
-            return 400, {"error": " ".join(str(error).split())}
+            return 400, {"error": whole_line(error)}
 
 
 async def _body_of(request: Request) -> dict[str, Any] | Response:
@@ -331,7 +332,7 @@ async def _body_of(request: Request) -> dict[str, Any] | Response:
     except TooLargeError as error:
         return JSONResponse({"error": str(error)}, 413)
     except (ValueError, RecursionError) as error:
-        return JSONResponse({"error": f"the body is not JSON ({' '.join(str(error).split())})"}, 400)
+        return JSONResponse({"error": f"the body is not JSON ({whole_line(error)})"}, 400)
     return body if isinstance(body, dict) else JSONResponse({"error": "the body is not a JSON object"}, 400)
 
 

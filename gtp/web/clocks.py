@@ -4,14 +4,15 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from engine.go.points import BLACK, WHITE, color_word
-from engine.play.clock import Clock, TimeLeft, TimeSettings, byoyomi, charge, fischer
+from engine.play.clock import Clock, TimeLeft, TimeSettings, byoyomi, charge, elapsed, fischer
 from gtp.web.settings import ClockSettings
 
 LATE_S = 0.01
-"""Time after which a flag is looked at once it should have fallen"""
+"""Seconds from the time at which a flag should have fallen until the timer checks it"""
 LAG_S = 0.2
 """Time that the engine reserves for delays between its move and the page"""
 
@@ -71,11 +72,7 @@ class GameClock:
         """Seconds until the running clock's flag falls; infinite if none runs, negative if it has fallen."""
         if not self.running:
             return math.inf
-        left, settings = self._left[self.running], self._settings
-        total = left.seconds
-        if settings.period_s > 0:
-            total += settings.period_s * (settings.periods if left.stones == 0 else left.periods - 1)
-        return total - (self._now() - self._since_s)
+        return self._settings.until_flag_s(self._left[self.running]) - (self._now() - self._since_s)
 
     def for_engine(self) -> Clock:
         """A clock with these times for the engine's next move."""
@@ -101,16 +98,11 @@ class GameClock:
 
     def _during(self, color: int) -> TimeLeft:
         """A colour's time left now, in the middle of a move if its clock runs."""
-        left, period_s = self._left[color], self._settings.period_s
+        left = self._left[color]
         if self.running != color:
             return left
-        rest, periods, stones = left.seconds - (self._now() - self._since_s), left.periods, left.stones
-        if rest < 0.0 and period_s > 0.0:
-            if stones == 0:
-                rest, periods, stones = rest + period_s, self._settings.periods, self._settings.stones
-            lost = min(math.ceil(max(0.0, -rest) / period_s), periods - 1)
-            rest, periods = rest + lost * period_s, periods - lost
-        return TimeLeft(max(0.0, rest), stones, periods)
+        now = elapsed(self._settings, left, self._now() - self._since_s)
+        return replace(now, seconds=max(0.0, now.seconds))
 
     def to_json(self) -> dict[str, list[float]]:
         """The times left, for the record; :meth:`restore` reads them."""

@@ -61,9 +61,11 @@ class Server(uvicorn.Server):
     """A server that ends its streams when it is stopped."""
 
     def __init__(self, app: Any, on_stop: Callable[[], None]) -> None:
-        """Args:
-        app: the ASGI application.
-        on_stop: ends the streams; called in the event loop.
+        """Serve an application.
+
+        Args:
+            app: the ASGI application.
+            on_stop: ends the streams; called in the event loop.
         """
         super().__init__(
             uvicorn.Config(

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from engine.go.points import MAX_SIZE, MIN_SIZE
 from engine.go.rules import RULE_SETS
 from gtp.web.settings import GameSettings
 
@@ -57,7 +58,7 @@ def early_state(settings: GameSettings, folder: Path, given: dict[str, Any], tex
         "ruleSets": list(RULE_SETS),
         "given": given,
         "resumes": _has_open_game(folder),
-        "sizes": [2, 25],
+        "sizes": [MIN_SIZE, MAX_SIZE],
         "placing": 0,
         "undoes": False,
         "said": "",

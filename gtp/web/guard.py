@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -56,10 +57,12 @@ class Guard:
     """Middleware with the checks of this module."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], token: str, password: str = "") -> None:
-        """Args:
-        hosts: accepted values of ``Host``, each with its port.
-        token: the start's token.
-        password: for browsers without the token; empty = no such access.
+        """Guard an application.
+
+        Args:
+            hosts: accepted values of ``Host``, each with its port.
+            token: the start's token.
+            password: for browsers without the token; empty = no such access.
         """
         self._app, self._hosts, self._token, self._password = app, {host.lower() for host in hosts}, token, password
         self._session = secrets.token_urlsafe(32)
@@ -115,7 +118,7 @@ class Guard:
             return PlainTextResponse(f"wrong token, perhaps of an earlier start. {HOW}\n", 403)
         if self._password and scope["method"] == "POST" and path == "/login":
             return await self._login(scope, headers, receive)
-        if _same(_cookies(headers).get(self._cookie_name(scope), ""), self._session):
+        if _same(HTTPConnection(scope).cookies.get(self._cookie_name(scope), ""), self._session):
             return None
         if self._password and is_get:
             return None if path in OPEN_PATHS else HTMLResponse(LOGIN % "", 403 if path != "/" else 200)
@@ -196,12 +199,3 @@ def _field(encoded: bytes, name: str) -> str | None:
 def _same(given: str, expected: str) -> bool:
     """Compare secrets in constant time."""
     return bool(expected) and hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
-
-
-def _cookies(headers: Headers) -> dict[str, str]:
-    """The request's cookies, by name."""
-    found = {}
-    for part in headers.get("cookie", "")[:4096].split(";"):
-        name, _, value = part.strip().partition("=")
-        found[name] = value
-    return found

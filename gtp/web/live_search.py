@@ -66,9 +66,11 @@ class LiveSearch:
     """Makes events of the reports on one position. Threads: the engine's."""
 
     def __init__(self, game: Game, node: int, publish: Callable[[bytes], None]) -> None:
-        """Args:
-        node: id of the position's node.
-        publish: takes each event.
+        """Prepare the events of a position's search.
+
+        Args:
+            node: id of the position's node.
+            publish: takes each event.
         """
         self._size, self._to_move, self.node = game.size, game.to_move, node
         self._publish = publish

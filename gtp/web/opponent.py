@@ -46,10 +46,12 @@ class Opponent:
         publish: Callable[[bytes], None],
         post: Callable[..., None],
     ) -> None:
-        """Args:
-        play, search: options of the player, the search's with a seed.
-        publish: sends an event of the live search to all tabs; any thread.
-        post: runs a function in the table's thread, later; any thread.
+        """Make the opponent of a table.
+
+        Args:
+            play, search: options of the player, the search's with a seed.
+            publish: sends an event of the live search to all tabs; any thread.
+            post: runs a function in the table's thread, later; any thread.
         """
         self._engine, self._play, self._search_options = engine, play, search
         self._publish, self._post = publish, post

@@ -9,21 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from engine.config import SearchOptions
-from engine.go.rules import rules_from
-from engine.insight.review.games import game_to_review, sources
+from engine.insight.review.games import sources
 from engine.insight.review.review import AnalysisSettings, review_of
-from engine.insight.review.running import AnalysedGame, GameAnalyser, subject_of
+from engine.insight.review.running import KEPT, VISITS, GameAnalyser, game_to_analyse, names_of
 from engine.insight.review.writing import ReviewOutputs, served, write_review
 from engine.system import one_line
 from engine.system.files import alone_in
 from gtp.startup import load_analysing
 from gtp.web.games import ID
-from weights import NetworkPath, files_of, identity
+from weights import NetworkPath
 
-VISITS = 100
-"""Visits a position, as by ``keima review``"""
-KEPT = ".analysis"
-"""Name of the folder of analyses, within the folder of reviews"""
 CSP = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -48,8 +43,10 @@ class Reviews:
     """At most one review is being made. Threads: one caller; a thread of its own makes the review."""
 
     def __init__(self, settings: ReviewSettings, tell: Callable[[str, dict[str, Any]], None]) -> None:
-        """Args:
-        tell: takes a game's id and the state of its review for the page; any thread.
+        """Prepare; nothing is reviewed yet.
+
+        Args:
+            tell: takes a game's id and the state of its review for the page; any thread.
         """
         self._settings, self._tell = settings, tell
         self._thread: threading.Thread | None = None
@@ -103,15 +100,13 @@ class Reviews:
     def _reviewed(self, name: str, source: Any) -> dict[str, Any]:
         """Analyse a game and write its page; returns the state of the review at the end."""
         settings = self._settings
-        names = "+".join(file.name.split(".")[0] for file in files_of(settings.network))
-        means = AnalysisSettings(names, VISITS, 0.0)
-        game = game_to_review(source.record, rules_from(settings.rules), settings.komi)
-        fingerprint = identity(settings.network, "")["sha256"] if settings.network else ""
-        subject = subject_of(game, means, fingerprint, settings.search)
-        work = AnalysedGame(source.name, game, settings.folder / KEPT, subject)
+        means = AnalysisSettings(names_of(settings.network), VISITS, 0.0)
+        work = game_to_analyse(
+            source, settings.folder, settings.rules, settings.komi, means, settings.network, settings.search
+        )
         loaded = load_analysing(settings.search, settings.network, settings.device)
         self._analyser = analyser = GameAnalyser(loaded.analyses, settings.search, means, loaded.at_once)
-        total = len(game.positions)
+        total = len(work.game.positions)
 
         def count() -> None:
             self._tell(name, _state("running", f"position {total - len(work.missing)} of {total}"))

@@ -17,7 +17,7 @@ class Saved:
 
     settings: GameSettings | None = None
     """None = the file was not written by ``keima play``"""
-    way: list[int] = field(default_factory=list)
+    path: list[int] = field(default_factory=list)
     """index of the child taken at each node from the root to the shown node"""
     placing: int = 0
     """number of handicap stones that Black is still to place"""
@@ -28,9 +28,8 @@ class Saved:
 def put(record: Record, saved: Saved) -> None:
     """Write to a record's root."""
     settings = saved.settings.to_json() if saved.settings else None
-    value = {"settings": settings, "way": saved.way, "placing": saved.placing, "clock": saved.clock}
-    text = json.dumps(value, separators=(",", ":"))
-    record.root.properties[PROPERTY] = [text.replace("\\", "\\\\").replace("]", "\\]").encode()]
+    value = {"settings": settings, "way": saved.path, "placing": saved.placing, "clock": saved.clock}
+    record.set_text(PROPERTY, json.dumps(value, separators=(",", ":")))
 
 
 def found_in(record: Record, levels: list[str]) -> Saved:
@@ -39,9 +38,8 @@ def found_in(record: Record, levels: list[str]) -> Saved:
     Args:
         levels: names of the levels; another one in the file becomes the last.
     """
-    raw = record.root.properties.get(PROPERTY, [b""])[0].decode("utf-8", "replace")
     try:
-        value = json.loads(raw.replace("\\]", "]").replace("\\\\", "\\"))
+        value = json.loads(record.text(PROPERTY))
     except (ValueError, RecursionError):
         return Saved()
     if not isinstance(value, dict) or not isinstance(value.get("settings"), dict):
@@ -53,24 +51,24 @@ def found_in(record: Record, levels: list[str]) -> Saved:
         settings = settings_from({**body, "size": record.size}, GameSettings(), levels)
     except ValueError:
         return Saved()
-    way, placing = value.get("way"), value.get("placing")
+    path, placing = value.get("way"), value.get("placing")
     return Saved(
         settings,
-        [one for one in way if isinstance(one, int)] if isinstance(way, list) else [],
+        [one for one in path if isinstance(one, int)] if isinstance(path, list) else [],
         placing if isinstance(placing, int) and 0 <= placing <= settings.handicap else 0,
         value.get("clock"),
     )
 
 
-def way_to(node: Node) -> list[int]:
+def path_to(node: Node) -> list[int]:
     """Index of the child taken at each node from the root to a node."""
     return [one.parent.children.index(one) for one in node.line() if one.parent is not None]
 
 
-def node_at(record: Record, way: list[int]) -> Node:
-    """The node at the end of a way, or the last node before the way leaves the record."""
+def node_at(record: Record, path: list[int]) -> Node:
+    """The node at the end of a path, or the last node before the path leaves the record."""
     node = record.root
-    for at in way:
+    for at in path:
         if not 0 <= at < len(node.children):
             break
         node = node.children[at]

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.config import ADAPTIVE, FULL, RANKS
 from engine.go.game import Game
-from engine.go.geometry import BLACK, PASS, WHITE, to_sgf
+from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, PASS, WHITE, to_sgf
 from engine.go.points import color_letter, color_word, other
 from engine.go.rules import RULE_SETS, rules_named
 from engine.insight.thinking import PARTS
@@ -28,7 +28,7 @@ from gtp.web.games import Games
 from gtp.web.live_search import point_from, values_of
 from gtp.web.opponent import HELPS, Asked, Opponent
 from gtp.web.ranks import Ranks
-from gtp.web.saved import PROPERTY, Saved, found_in, node_at, put, way_to
+from gtp.web.saved import PROPERTY, Saved, found_in, node_at, path_to, put
 from gtp.web.settings import COLORS, GameSettings, settings_from, switch, whole, word, words
 
 NEEDS_REV = ("play", "undo", "resign", "dead", "accept", "continue")
@@ -62,7 +62,7 @@ class Table:
         self._send, self._post = publish, post
         self.rev, self._changed_at = 0, 0
         self.network: str | None = None
-        self.sizes: list[Any] = [2, 25]
+        self.sizes: list[Any] = [MIN_SIZE, MAX_SIZE]
         self.said, self.warning = "", ""
         self._has_tabs = False
         self.reviews: dict[str, dict[str, Any]] = {}
@@ -146,7 +146,7 @@ class Table:
     def set_network(self, name: str | None, sizes: tuple[int, int] | None) -> None:
         """Show the network's name and board sizes; None = no network."""
         self.network = name
-        self.sizes = [2, 25, *([{"network": list(sizes)}] if sizes else [])]
+        self.sizes = [MIN_SIZE, MAX_SIZE, *([{"network": list(sizes)}] if sizes else [])]
         self._publish(is_position=False)
 
     def set_review(self, name: str, state: dict[str, Any]) -> None:
@@ -179,7 +179,7 @@ class Table:
         action(self, body)
 
     def _new(self, body: Mapping[str, Any]) -> None:
-        size = whole(body, "size", self.settings.size, 2, 25)
+        size = whole(body, "size", self.settings.size, MIN_SIZE, MAX_SIZE)
         level = word(body, "level", self.settings.level, (*RANKS, FULL, ADAPTIVE))
         fitting = self._ranks.fitting(level, size)
         settings = settings_from({**body, "level": fitting}, self.settings, self._ranks.names(size))
@@ -514,7 +514,7 @@ class Table:
         for color in (BLACK, WHITE):
             self.record.set_text(f"P{color_letter(color)}", self.player(color)["name"])
         clock = self.clock.to_json() if self.clock else None
-        put(self.record, Saved(self.settings, way_to(self.node), self.placing, clock))
+        put(self.record, Saved(self.settings, path_to(self.node), self.placing, clock))
         try:
             self._games.write(self.id, self.record.to_bytes())
         except OSError as error:
@@ -547,7 +547,7 @@ class Table:
         saved = found_in(record, self._ranks.names(record.size))
         self._begin(record, saved.settings or GameSettings(record.size, color="both"), name)
         if saved.settings is not None:
-            self._show(node_at(record, saved.way))
+            self._show(node_at(record, saved.path))
         if self.clock:
             self.clock.restore(saved.clock)
         self.placing = saved.placing if len(record.nodes) == 1 else 0

@@ -95,7 +95,7 @@ def test_a_run_that_is_killed_goes_on_with_what_was_finished(server, tmp_path, z
     (broken / JOURNAL).write_bytes(content + (bytes(zeros) or content[:50]))
     play = SearchPlay(broken, OPTIONS, 40)
     assert 12 == finished <= play.games
-    assert play.missing(12) == []
+    assert play.folder.done.missing(12).tolist() == []
     play.play(played_here(server, OPTIONS, Origin(1, 10), 4), 24, lambda: None)
     play.cut()
     assert rows_in(play, broken) == expected
@@ -141,7 +141,7 @@ def test_forgotten_shards_are_not_played_again(server, tmp_path):
     for path in play.forget(1):
         path.unlink()
     again = SearchPlay(tmp_path, OPTIONS, 20)
-    assert (len(again.shards), again.games, again.missing(20)) == (count - 1, games, [])
+    assert (len(again.shards), again.games, again.folder.done.missing(20).tolist()) == (count - 1, games, [])
     again.play(played_here(server, OPTIONS, Origin(), 4), 30, lambda: None)
     again.cut()
     names = [shard["file"] for shard in json.loads((tmp_path / MANIFEST).read_text())["shards"]]

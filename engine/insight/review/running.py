@@ -14,12 +14,18 @@ from pathlib import Path
 
 from engine.config import SearchOptions
 from engine.go.position import META_TO_MOVE
+from engine.go.rules import rules_from
 from engine.insight.analyses import Analyses, Analysis, Job, Task
-from engine.insight.review.games import GameToReview
+from engine.insight.review.games import GameToReview, Source, game_to_review
 from engine.insight.review.review import AnalysisSettings
 from engine.insight.review.turns import Turn, from_line, to_line, turn_of
+from weights import NetworkPath, files_of, identity
 
 FORMAT = 1
+VISITS = 100
+"""Visits a position without other limits"""
+KEPT = ".analysis"
+"""Name of the folder of analyses, within the folder of reviews"""
 MANY_VISITS = 1 << 30
 """Visit limit of searches that are limited by seconds alone"""
 LOOK_S = 0.2
@@ -97,12 +103,36 @@ class AnalysedGame:
         self._file.close()
 
 
+def game_to_analyse(
+    source: Source, folder: Path, rules: str, komi: float, settings: AnalysisSettings, network: NetworkPath | None,
+    options: SearchOptions,
+) -> AnalysedGame:  # fmt: skip
+    """A game of a record, with what was analysed of it before.
+
+    Args:
+        folder: of the reviews.
+        rules, komi: of games that name none.
+    Raises:
+        OSError: the file of analyses cannot be read or written.
+    """
+    game = game_to_review(source.record, rules_from(rules), komi)
+    fingerprint = identity(network, "")["sha256"] if network else ""
+    return AnalysedGame(source.name, game, folder / KEPT, subject_of(game, settings, fingerprint, options))
+
+
+def names_of(network: NetworkPath | None) -> str:
+    """Names of a network's files, without their extensions."""
+    return "+".join(file.name.split(".")[0] for file in files_of(network))
+
+
 class GameAnalyser:
     """Analyses all positions of games. Threads: one caller; any thread may call ``stop``."""
 
     def __init__(self, analyses: Analyses, options: SearchOptions, settings: AnalysisSettings, at_once: int) -> None:
-        """Args:
-        at_once: number of positions that ``analyses`` searches concurrently.
+        """Prepare reviews by these analyses.
+
+        Args:
+            at_once: number of positions that ``analyses`` searches concurrently.
         """
         self._analyses, self._options, self._settings, self._at_once = analyses, options, settings, at_once
         self._found: queue.SimpleQueue[tuple[AnalysedGame, int, Analysis] | str] = queue.SimpleQueue()

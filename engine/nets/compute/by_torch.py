@@ -37,9 +37,9 @@ class TorchNetwork:
         place = torch.device(device)
         if reduced is None:
             reduced = prefers_bfloat16(place)
-        self.number = reduced_dtype(place, network.prefers_float16) if reduced else torch.float32
-        self.dtype = str(self.number).removeprefix("torch.")
-        self._model = _PresentHeads(model_of(folded(network))).to(place, self.number)
+        self._torch_dtype = reduced_dtype(place, network.prefers_float16) if reduced else torch.float32
+        self.dtype = str(self._torch_dtype).removeprefix("torch.")
+        self._model = _PresentHeads(model_of(folded(network))).to(place, self._torch_dtype)
         # Module.to takes a memory format too, but torch's stubs omit it.
         self._model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._ready: dict[int, Callable[[Tensor, Tensor], RawHeads]] = {}
@@ -68,16 +68,16 @@ class TorchNetwork:
         """The forward pass, traced and frozen for one board size; ``size`` 0 = any size, not traced."""
         model: nn.Module = self._model
         if size:
-            planes = torch.zeros(2, self.shape.planes, size, size, dtype=self.number)
-            globals_ = torch.zeros(2, self.shape.globals, dtype=self.number)
+            planes = torch.zeros(2, self.shape.planes, size, size, dtype=self._torch_dtype)
+            globals_ = torch.zeros(2, self.shape.globals, dtype=self._torch_dtype)
             example = planes.to(memory_format=torch.channels_last), globals_
             with warnings.catch_warnings(), torch.inference_mode():
                 warnings.simplefilter("ignore")
                 model = torch.jit.freeze(torch.jit.trace(self._model, example, check_trace=False))
 
         def call(planes: Tensor, globals_: Tensor) -> RawHeads:
-            x = planes.to(dtype=self.number, memory_format=torch.channels_last)
-            return RawHeads(**dict(zip(self.spec.heads, model(x, globals_.to(self.number)), strict=True)))
+            x = planes.to(dtype=self._torch_dtype, memory_format=torch.channels_last)
+            return RawHeads(**dict(zip(self.spec.heads, model(x, globals_.to(self._torch_dtype)), strict=True)))
 
         return call
 
