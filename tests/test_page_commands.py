@@ -113,7 +113,9 @@ def reason_not_to_run(command: str) -> str:
     for start, reason in LEFT_OUT.items():
         if re.match(start, command):
             return reason
-    lacking = [name for name in ("gnugo", "leelaz", "pachi") if re.search(rf"\b{name} ", command) and not find_program(name)]
+    lacking = [
+        name for name in ("gnugo", "leelaz", "pachi") if re.search(rf"\b{name} ", command) and not find_program(name)
+    ]
     return f"needs the program {lacking[0]}" if lacking else ""
 
 

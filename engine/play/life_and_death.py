@@ -5,7 +5,8 @@ shapes of life and death. Their log-odds are added, so that the more certain one
 and network: Benson's theorem proves chains alive; and a group whose single eye cannot become two, which rollouts and
 network misread, is dead (:mod:`engine.go.one_eye`). A point is *open* if its ownership is doubtful (a dame, an
 unsettled group, a seki) or differs from the count with dead stones removed (an open border), or if its chain is in
-atari, a dead one only beside an enemy chain in atari. A position without open points is *settled*. ``bench/strength/endings`` measures the accuracy.
+atari, a dead one only beside an enemy chain in atari. A position without open points is *settled*.
+``bench/strength/endings`` measures the accuracy.
 """
 
 import math
