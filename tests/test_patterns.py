@@ -36,19 +36,27 @@ def seconds(pattern, method, text):
     return time.process_time() - begun
 
 
+def is_slow(pattern, method, kind, length, taken):
+    """Whether a time is long, and grows more than in proportion: a slow machine is not a slow pattern."""
+    if taken <= MOST_S:
+        return False
+    quarter = kind.text(length // 4, isinstance(pattern.pattern, bytes))
+    return taken > 8 * min(seconds(pattern, method, quarter) for _ in range(2))
+
+
 def slow_kind(pattern, method):
     """The kind of string for which a pattern takes too long, with its length and its time; None if there is none."""
     is_bytes, found = isinstance(pattern.pattern, bytes), []
     for kind in kinds(pattern):
         for length in SCREENED:
             taken = seconds(pattern, method, kind.text(length, is_bytes))
-            if taken > MOST_S:
+            if is_slow(pattern, method, kind, length, taken):
                 return kind, length, taken
         found.append((taken, kind))
     for _, kind in sorted(found, key=lambda pair: pair[0])[-WORST:]:
         text = kind.text(LENGTH, is_bytes)
         taken = min(seconds(pattern, method, text) for _ in range(2))
-        if taken > MOST_S:
+        if is_slow(pattern, method, kind, LENGTH, taken):
             return kind, LENGTH, taken
     return None
 

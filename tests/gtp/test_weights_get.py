@@ -137,7 +137,7 @@ def test_mistakes_get_one_line(folder, server):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_ctrl_c_keeps_what_has_arrived(folder, server, network):
+def test_ctrl_c_keeps_what_has_arrived(folder, server, network, interruptible):
     server.files["toy.gz"].stalls = True
     command = [sys.executable, "-m", "gtp.cli", "weights", "get", "--url", f"{server.url}/toy.gz"]
     process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE,
