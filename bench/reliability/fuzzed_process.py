@@ -25,7 +25,7 @@ class FuzzedProcess(ABC):
     """A process, the lines that it is sent, and the checks of its output. Start at :meth:`run`."""
 
     def __init__(self, command: Sequence[str], rng: random.Random, silence_s: float) -> None:
-        """Start a process.
+        """Prepare a process, which :meth:`run` starts.
 
         Args:
             command: words of the command line.

@@ -167,7 +167,7 @@ class Examinee:
     """An engine that is started by its first command, and restarted after a crash."""
 
     def __init__(self, command: str, folder: Path, limit_s: float) -> None:
-        """Start an engine.
+        """Prepare an engine, which its first command starts.
 
         Args:
             command: the engine's command line.

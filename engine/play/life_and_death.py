@@ -135,7 +135,7 @@ def end_by_owners(position: Position, ownership_black: np.ndarray, certainty: fl
         cleared = remove_dead(position, dead)
     counted, size = np.zeros(len(ownership_black), np.int8), int(position.board.meta[META_SIZE])
     area_owner(cleared.board, counted)
-    in_atari = _in_atari(cleared.board) | _in_atari(position.board, _mutual(position.board, dead))
+    in_atari = _in_atari(cleared.board) | _in_atari(position.board, _mutual_atari(position.board, dead))
     empty = cleared.board.color[on_board_points(size)] == EMPTY
     return EndEstimate(
         ownership_black=ownership_black,
@@ -189,8 +189,10 @@ def _stable(board: Board, points: set[int]) -> set[int]:
     return {point for point in points if int(board.head[point]) not in unstable}
 
 
-def _mutual(board: Board, dead: list[int]) -> set[int]:
-    """Heads of dead chains in atari beside enemy chains in atari, and of those: whoever moves first captures."""
+def _mutual_atari(board: Board, dead: list[int]) -> set[int]:
+    """Heads of the chains in mutual atari: a dead chain and an enemy chain beside it, each with one liberty. The side
+    to move captures the other.
+    """
     stride, found = int(board.meta[META_STRIDE]), set[int]()
     for point in (one for one in dead if board.libs[board.head[one]] == 1):
         for step in (-stride, -1, 1, stride):

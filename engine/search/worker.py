@@ -145,8 +145,8 @@ def flights(options: SearchOptions, evaluators: int, batches_requests: bool) -> 
     leaves = options.threads * options.batch
     if leaves == 1 and not has_late_values:
         return 1
-    # Over all workers, at least one batch more than there are evaluators, so that no evaluator waits; with late values
-    # so many that a worker, too, need not wait.
+    # Over all workers, at least one batch more than there are evaluators, so that no evaluator waits. With late values
+    # a worker plays rollouts while its requests wait, so it begins more batches.
     least = max(ASYNC_FLIGHTS if has_late_values else 2, 1 + -(-evaluators // options.threads))
     return max(least, -(-GPU_LEAVES // leaves)) if batches_requests else least
 

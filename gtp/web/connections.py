@@ -61,7 +61,7 @@ class Server(uvicorn.Server):
     """A server that ends its streams when it is stopped."""
 
     def __init__(self, app: Any, on_stop: Callable[[], None]) -> None:
-        """Serve an application.
+        """Prepare the server of an application.
 
         Args:
             app: the ASGI application.

@@ -158,7 +158,7 @@ def test_a_stone_left_in_atari_is_open():
 
 @pytest.mark.parametrize("policy", ["uniform", "learnt"])
 def test_chains_that_can_capture_each_other_are_open(policy):
-    """Rollouts see White's chain at the top as dead, whoever moves first; White to move captures four stones."""
+    """Rollouts give White's chain at the top to Black, but White to move captures four stones."""
     found, _ = settled(MUTUAL_ATARI, tables=shipped_tables() if policy == "learnt" else None)
     assert not found.is_settled and found.n_open >= 20
 
