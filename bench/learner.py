@@ -26,11 +26,11 @@ from typing import Any
 import click
 
 from engine.system.files import alone_in, written_whole
-from engine.system.programs import start_child
+from engine.system.programs import keima, start_child
 from engine.system.run_folder import add_line, open_manifest
 from weights import DEFAULT, find_network
 
-KEIMA = (sys.executable, "-m", "gtp.cli")
+ARENA = (sys.executable, "-P", "-m", "bench.strength.arena")
 NICENESS = 19
 POLL_S, RETRY_S = 5.0, 60.0
 PROCESSES = 2
@@ -41,16 +41,18 @@ REACHED_ROUNDS = 8
 RULES = ("--rules", "chinese=4", "--rules", "tromp-taylor=4", "--rules", "japanese=2")
 KOMI = ("--komi", "usual=5", "--komi", "5.5..9.5=4", "--komi=-5..20=1")
 # (board size, positions a round, positions labelled by the judge, options). On 19x19 few positions of each of many
-# games, most of them for the teacher; on small boards, whose strength only has to be kept, the judge labels all.
+# games, a third of them for the teacher; on small boards, whose strength only has to be kept, the judge labels all.
 REACHED = (
-    (19, 24_000, 8_000, ("--full-share", "0.05", "--komi", "7.5")),
-    (13, 8_000, 8_000, ("--full-share", "0.08", "--komi", "7.5")),
-    (9, 16_000, 16_000, ("--full-share", "1", "--visits", "50", "--draws", "2", "--komi", "7")),
+    (19, 12_000, 8_000, ("--full-share", "0.05", "--komi", "7.5")),
+    (13, 1_000, 1_000, ("--full-share", "0.08", "--komi", "7.5")),
+    (9, 3_000, 3_000, ("--full-share", "1", "--visits", "50", "--draws", "2", "--komi", "7")),
 )
-HUMAN_LABELS = 6_000
-STEPS = 20_000
+HUMAN_LABELS = 4_000
+STEPS = 6_000
+"""Number of steps of a round: with its positions and labels some two and a half hours of two cores without bfloat16"""
 TRAINING = (
-    "--optimizer", "muon", "--rate", "8e-4", "--warmup", "200", "--decay-share", "0.6", "--ema", "0.999",
+    # At 8e-4 the first 50,000 positions made the network worse (docs/lab/2026-11-29-the-teachers-trunk.md).
+    "--optimizer", "muon", "--rate", "4e-4", "--warmup", "200", "--decay-share", "0.6", "--ema", "0.999",
     "--batch", "32", "--threads", "1", "--boards", "19=0.75", "--boards", "13=0.1", "--boards", "9=0.15",
     "--label-share", "0.25", "--reached-share", "0.5", "--teacher-share", "0.8",
     "--value-weight", "2", "--score-weight", "2.5", "--ownership-weight", "1.5",
@@ -115,8 +117,8 @@ class Learner:
         candidates = {"network": here / "train" / "network.safetensors"}
         for share in MEAN_SHARES:
             mean = here / f"mean-{share}.safetensors"
-            command = (*KEIMA, "weights", "average", str(candidates["network"]), self.shipped, str(mean))
-            self._run_all([Phase(mean.stem, (*command, "--share", str(share)), mean)])
+            command = keima("weights", "average", candidates["network"], self.shipped, mean, "--share", share)
+            self._run_all([Phase(mean.stem, tuple(command), mean)])
             candidates[mean.stem] = mean
         for name, network in candidates.items():
             self._measure_if_missing(f"{number} {name}", str(network), here / f"{name}.json", number * STEPS)
@@ -131,8 +133,8 @@ class Learner:
         held = self.folder / "held"
         reached, labels = held / "reached-19", held / "labels-19"
         return [
-            Phase("reached", (*KEIMA, "data", "reached", self.shipped, "--size", "19", "--komi", "7.5", "--seed", "99",
-                              "--out", str(reached), "--positions", "2400", "--full-share", "0.01", "--draws", "1"),
+            Phase("reached", tuple(keima("data", "reached", self.shipped, "--size", 19, "--komi", 7.5, "--seed", 99,
+                                         "--out", reached, "--positions", 2400, "--full-share", 0.01, "--draws", 1)),
                   held / "reached.done"),
             self._labelling("labels", reached, labels, 19, 2400, 1, held),
         ]  # fmt: skip
@@ -145,28 +147,27 @@ class Learner:
         here, network = self._of_round(number), self._start(number)
         for size, positions, labelled, options in REACHED:
             reached = here / f"reached-{size}"
-            command = (*KEIMA, "data", "reached", network, "--size", str(size), "--out", str(reached),
-                       "--positions", str(positions), *options, "--seed", str(1000 + number))  # fmt: skip
-            yield Phase(f"reached-{size}", command, here / f"reached-{size}.done")
+            command = keima("data", "reached", network, "--size", size, "--out", reached,
+                            "--positions", positions, *options, "--seed", 1000 + number)  # fmt: skip
+            yield Phase(f"reached-{size}", tuple(command), here / f"reached-{size}.done")
             yield self._labelling(f"labels-{size}", reached, here / f"labels-{size}", size, labelled, number, here)
         shards = sorted(Path(self.sources["games"]).glob("*.npz.xz"))
         shard = shards[number % len(shards)]
-        yield self._labelling("labels-human", shard, here / "labels-human", 19, HUMAN_LABELS, number, here, "200")
+        yield self._labelling("labels-human", shard, here / "labels-human", 19, HUMAN_LABELS, number, here, 200)
 
     def _labelling(
-        self, name: str, source: Path, out: Path, size: int, positions: int, seed: int, here: Path, every: str = "1"
+        self, name: str, source: Path, out: Path, size: int, positions: int, seed: int, here: Path, every: int = 1
     ) -> Phase:
-        command = (*KEIMA, "data", "label", str(source), "--recorded", str(size), "--network", self.sources["judge"],
-                   "--out", str(out), "--positions", str(positions), "--every", every, "--seed", str(seed),
-                   *RULES, *KOMI)  # fmt: skip
-        return Phase(name, command, here / f"{name}.done")
+        command = keima("data", "label", source, "--recorded", size, "--network", self.sources["judge"], "--out", out,
+                        "--positions", positions, "--every", every, "--seed", seed, *RULES, *KOMI)  # fmt: skip
+        return Phase(name, tuple(command), here / f"{name}.done")
 
     def _training(self, number: int) -> Phase:
         here = self._of_round(number)
         rounds = [self._of_round(other) for other in range(1, number + 1)]
-        command = [*KEIMA, "train", "dual", "--games", self.sources["games"], "--out", str(here / "train"),
-                   "--start", self._start(number), "--teacher", self.sources["teacher"], "--seed", str(number),
-                   "--validation", self.sources["validation"], *TRAINING, *RULES, *KOMI]  # fmt: skip
+        command = keima("train", "dual", "--games", self.sources["games"], "--out", here / "train",
+                        "--start", self._start(number), "--teacher", self.sources["teacher"], "--seed", number,
+                        "--validation", self.sources["validation"], *TRAINING, *RULES, *KOMI)  # fmt: skip
         for one in rounds[-REACHED_ROUNDS:]:
             command += ["--games", str(one / "reached-19")]
         for one in rounds:
@@ -178,11 +179,11 @@ class Learner:
 
     def _measure_if_missing(self, name: str, network: str, report: Path, steps: int) -> None:
         held = self.folder / "held" / "labels-19"
-        command = (*KEIMA, "evaluate", network, self.sources["validation"], "--positions", "8000",
-                   "--labels", str(held / "labels-00000.npz.xz"), "--json")  # fmt: skip
+        command = keima("evaluate", network, self.sources["validation"], "--positions", 8000,
+                        "--labels", held / "labels-00000.npz.xz", "--json")  # fmt: skip
         if report.exists():
             return
-        self._run_all([Phase(f"measure {name}", command, report, is_printed=True)])
+        self._run_all([Phase(f"measure {name}", tuple(command), report, is_printed=True)])
         found = _measured(report)
         path = self.folder / "curve.csv"
         if not path.exists():
@@ -194,8 +195,8 @@ class Learner:
     def _arena(self, number: int, network: Path) -> None:
         for size, visits, games, komi, opening in ((19, 32, 40, 7.5, 8), (9, 100, 60, 7.0, 6)):
             out = self._of_round(number) / f"arena-{size}"
-            command = (sys.executable, "-m", "bench.strength.arena", "--first", f"weights={network} name=new",
-                       "--second", f"weights={self.shipped} name=default", "--size", str(size), "--visits", str(visits),
+            command = (*ARENA, "--first", f"weights={network} name=new", "--second",
+                       f"weights={self.shipped} name=default", "--size", str(size), "--visits", str(visits),
                        "--games", str(games), "--komi", str(komi), "--opening-moves", str(opening), "--processes", "2",
                        "--sgf", str(out), "--json", str(out) + ".json")  # fmt: skip
             self._run_all([Phase(f"arena-{size}", command, Path(str(out) + ".txt"), is_printed=True)])
