@@ -349,21 +349,18 @@ def report(boards: dict[int, Board]) -> Iterator[str]:
     for size, board in boards.items():
         games, levels, elo, _ = board
         yield f"\n{size}x{size}\n"
-        yield "| level | settings | Elo wanted | Elo | against two ranks below |\n|---|---|---|---|---|"
+        yield "| level | Elo wanted | Elo | against two ranks below |\n|---|---|---|---|"
         below = dict(pairs(list(levels), SEEN))
         for name, level in levels.items():
             one, against = elo[name], ""
             rank = name if name in board.in_table() else f"({name})"
             if name in below:
                 against = _score(games, size, level, levels[below[name]], 0)
-            yield (
-                f"| {rank} | {text_of(level)} | {elo_of(name):+.0f} | {one.elo:+.0f} [{one.low:+.0f}, {one.high:+.0f}] "
-                f"| {against} |"
-            )
+            yield f"| {rank} | {elo_of(name):+.0f} | {one.elo:+.0f} [{one.low:+.0f}, {one.high:+.0f}] | {against} |"
         for name, one in games.ratings(size).items():
-            if name.startswith((GNU_GO, "Pachi")):
+            if name.startswith("Pachi"):
                 count = sum(block.games for block in games.played if block.size == size and block.second == name)
-                yield f"| {name} | {count} games | | {one.elo:+.0f} [{one.low:+.0f}, {one.high:+.0f}] | |"
+                yield f"| {name} | | {one.elo:+.0f} [{one.low:+.0f}, {one.high:+.0f}] | {count} games |"
     if HANDICAP_SIZE in boards:
         games, levels = boards[HANDICAP_SIZE][:2]
         yield f"\n| takes {HANDICAP} stones | from | score |\n|---|---|---|"
