@@ -29,7 +29,7 @@ learn() { # UNTIL STEPS: train until UNTIL seconds after the script's start, as 
         found+=(--games "runs/reached-${entry%=*}")
         [ $entry = 19 ] || found+=(--boards $entry)
     done
-    timeout -s INT $(($1 - SECONDS)) $keima train dual --games kit/train "${found[@]}" --reached-share 0.6 \
+    timeout -s INT -k 15 $(($1 - SECONDS)) $keima train dual --games kit/train "${found[@]}" --reached-share 0.6 \
         --teacher kit/teacher.bin.gz --teacher-share 0.8 --validation kit/validation.npz.xz --out "runs/$kind" $begin \
         --optimizer muon --rate $rate --decay-share 0.8 --warmup 200 \
         --value-weight 2 --score-weight 2.5 --ownership-weight 1.5 --batch "${BATCH:-384}" --echo 3 \
