@@ -357,6 +357,10 @@ class TrainOptions(Checked):
     teacher_share: float = option(
         0.5, "share of steps on games that the teacher evaluates, if there is a teacher", low=0.0, high=1.0
     )
+    teacher_symmetries: int = option(
+        1, "number of symmetries over which a teacher's outputs are averaged; 1 = only the position's own",
+        low=1, high=8,
+    )  # fmt: skip
     policy_weight: float = option(1.0, "weight of the policy loss", low=0.0, high=1000.0)
     value_weight: float = option(1.0, "weight of the value loss", low=0.0, high=1000.0)
     result_weight: float = option(

@@ -1,9 +1,10 @@
 """Online distillation: a teacher network labels positions of recorded games during training.
 
-The teacher sees each position under the same symmetry as the student, so its outputs need no inverse symmetry. It may
-have any architecture and encoder. Its outputs replace targets of a :class:`engine.train.batches.TrainingBatch`: the
-policy; the value and its weight; score and ownership, if it has both heads, and their weight. The opponent's reply,
-and targets for which the teacher lacks a head, are still those of the game.
+The teacher sees each position under the same symmetry as the student, or its outputs are averaged over several
+symmetries; it may have any architecture and encoder. Its outputs replace targets of a
+:class:`engine.train.batches.TrainingBatch`: the policy; the value and its weight; score and ownership, if it has both
+heads, and their weight. The opponent's reply, and targets for which the teacher lacks a head, are still those of the
+game.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network, softmax
 from engine.records.games import Games
-from engine.train.batches import BatchBuilder
+from engine.train.batches import BatchBuilder, moves_under_symmetries
 
 MAX_BATCH = 256
 
@@ -20,13 +21,15 @@ MAX_BATCH = 256
 class Teacher:
     """A network whose outputs are training targets, evaluated by its own inference server."""
 
-    def __init__(self, network: Network, threads: int = 0, at_once: int = 0):
+    def __init__(self, network: Network, threads: int = 0, at_once: int = 0, symmetries: int = 1):
         """Start the inference server.
 
         Args:
             threads: evaluator threads on the CPU; 0 = one a core.
             at_once: maximum number of positions in a call of :meth:`targets`, which the server evaluates as one batch.
+            symmetries: number of symmetries over which outputs are averaged, 1 to 8; 1 = the student's symmetry alone.
         """
+        self._symmetries = symmetries
         self.spec = network.spec
         self.server = InferenceServer(network, threads=threads, max_batch=max(MAX_BATCH, at_once))
         self._builder = BatchBuilder(ENCODERS[self.spec.encoder])
@@ -53,16 +56,40 @@ class Teacher:
             RuntimeError: the network failed.
         Threads: any.
         """
-        size = int(games.size[rows[0]])
-        legal = np.empty((len(rows), size * size + 1), bool)
-        planes, globals_, _ = self._builder.encode(games, rows, plies, rules, symmetries, legal)
-        output = self.server.ask(planes, globals_)
-        known = np.ones(len(rows), np.float32)
-        targets = {}
-        if output.policy is not None:
-            targets["policy"] = softmax(np.where(legal, output.policy, -np.inf)).astype(np.float32)
-        if output.value is not None:
-            targets |= {"value": output.value, "value_known": known}
-        if output.score is not None and output.ownership is not None:
-            targets |= {"score": output.score, "ownership": output.ownership, "score_ownership_weight": known}
+        size, count = int(games.size[rows[0]]), len(rows)
+        table, found = moves_under_symmetries(size), dict[str, np.ndarray]()
+        views = [symmetries] if self._symmetries == 1 else [np.full(count, view) for view in range(self._symmetries)]
+        for view in views:
+            for name, values in self._outputs(games, rows, plies, rules, view, size).items():
+                # From the view's orientation to the student's, by way of symmetry 0.
+                if values.ndim > 1:
+                    moves = slice(None, values.shape[1])
+                    turned = np.take_along_axis(values, table[view, moves], axis=1)
+                    np.put_along_axis(values, table[symmetries, moves], turned, axis=1)
+                found[name] = found.get(name, 0.0) + values / len(views)
+        targets, known = {name: values.astype(np.float32) for name, values in found.items()}, np.ones(count, np.float32)
+        if "value" in targets:
+            targets["value_known"] = known
+        if "ownership" in targets:
+            targets["ownership"] = targets["ownership"].reshape(count, size, size)
+            targets["score_ownership_weight"] = known
         return targets
+
+    def _outputs(
+        self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, view: np.ndarray, size: int
+    ) -> dict[str, np.ndarray]:
+        """The network's outputs under the symmetries ``view`` (int64[B]), for the heads that give targets.
+
+        Returns:
+            ``policy`` [B, N*N+1], probabilities of legal moves; ``value`` and ``score`` [B]; ``ownership`` [B, N*N].
+        """
+        legal = np.empty((len(rows), size * size + 1), bool)
+        planes, globals_, _ = self._builder.encode(games, rows, plies, rules, view, legal)
+        output, found = self.server.ask(planes, globals_), {}
+        if output.policy is not None:
+            found["policy"] = softmax(np.where(legal, output.policy, -np.inf))
+        if output.value is not None:
+            found["value"] = output.value
+        if output.score is not None and output.ownership is not None:
+            found |= {"score": output.score, "ownership": output.ownership.reshape(len(rows), -1)}
+        return found

@@ -66,8 +66,8 @@ LABEL_POSITIONS = 2000
 LABEL_GOAL, LABEL_LOSSES = Goal("label_loss", -1), ("policy_kl", "value_ce")
 """Goal of early stopping with held-out labels, and the losses that it sums: a teacher does not teach human moves"""
 LABEL_OPTIONS = (
-    "label_share", "decided_weight", "reached_share", "echo", "teacher_share", "score_weight", "ownership_weight",
-    "policy_weight", "reply_weight",
+    "label_share", "decided_weight", "reached_share", "echo", "teacher_share", "teacher_symmetries", "score_weight",
+    "ownership_weight", "policy_weight", "reply_weight",
 )  # fmt: skip
 
 PLAIN: dict[str, object] = {"optimizer": "sgd", "rate": 0.005, "warmup": 500, "schedule": "cosine"}
@@ -205,7 +205,8 @@ class TrainingRun:
             spec = new_spec(model, self.out.name, sizes=sizes)
             distribution, teacher = self._distribution(), None
             if self.teacher:
-                teacher = Teacher(load_network(find_network(self.teacher), str(device)), own_cores())
+                network = load_network(find_network(self.teacher), str(device))
+                teacher = Teacher(network, own_cores(), symmetries=self.options.teacher_symmetries)
                 stack.callback(teacher.close)
                 _check_teacher(teacher, games, distribution)
             gives_owners = teacher is not None and _gives_owners(teacher, self.options, games)

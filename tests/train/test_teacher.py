@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from engine.features.encoder import KEIMA
+from engine.features.symmetry import apply_symmetry
 from engine.go.rules import RULE_FIELDS
 from engine.nets.fakes import HashNetwork
 from engine.nets.files.read import read_network
@@ -29,6 +30,32 @@ def test_a_teacher_with_all_heads_replaces_every_target_that_it_would_contradict
         assert {values.dtype for values in targets.values()} == {np.dtype(np.float32)}
     finally:
         teacher.close()
+
+
+def test_outputs_averaged_over_all_symmetries_turn_with_the_position():
+    games, rows, rules = made_games(), np.arange(4), np.zeros((4, RULE_FIELDS), np.int64)
+    one, all_ = (Teacher(HashNetwork(KEIMA.name), threads=1, symmetries=count) for count in (1, 8))
+    try:
+        size = int(games.size[0])
+        views = [one.targets(games, rows, rows, rules, np.full(4, view)) for view in range(8)]
+        for symmetry in (0, 5, 6):
+            found = all_.targets(games, rows, rows, rules, np.full(4, symmetry))
+            assert found.keys() == views[0].keys()
+            for name in ("value", "score"):
+                np.testing.assert_allclose(found[name], np.mean([view[name] for view in views], axis=0), rtol=1e-5)
+            for name in ("policy", "ownership"):
+                for row in range(4):
+                    for at in range(size * size):
+                        # A hash differs between views: the mean of what each says of the point that this one becomes.
+                        said = [
+                            view[name][row].ravel()[apply_symmetry(at, size, k)] for k, view in enumerate(views)
+                        ]  # fmt: skip
+                        mean = found[name][row].ravel()[apply_symmetry(at, size, symmetry)]
+                        assert mean == pytest.approx(np.mean(said), abs=1e-6)
+            np.testing.assert_allclose(found["policy"].sum(axis=1), 1.0, rtol=1e-5)
+    finally:
+        one.close()
+        all_.close()
 
 
 @pytest.mark.shared
