@@ -13,8 +13,6 @@ import csv
 import json
 import os
 import signal
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -25,16 +23,16 @@ from typing import Any
 
 import click
 
+from engine.nets.files.header import read_header
+from engine.records.games import shard_files
 from engine.system.files import alone_in, written_whole
 from engine.system.programs import keima, start_child
 from engine.system.run_folder import add_line, open_manifest
-from weights import DEFAULT, find_network
+from weights import DEFAULT, find_network, identity
 
 ARENA = (sys.executable, "-P", "-m", "bench.strength.arena")
 NICENESS = 19
 POLL_S, RETRY_S = 5.0, 60.0
-PROCESSES = 2
-"""Number of training processes, each with one torch thread, since the fast path of training is single-threaded"""
 REACHED_ROUNDS = 8
 """Number of latest rounds from which training takes unlabelled positions of searches; it takes labels of all rounds"""
 
@@ -53,7 +51,7 @@ STEPS = 6_000
 TRAINING = (
     # At 8e-4 the first 50,000 positions made the network worse (docs/lab/2026-11-29-the-teachers-trunk.md).
     "--optimizer", "muon", "--rate", "4e-4", "--warmup", "200", "--decay-share", "0.6", "--ema", "0.999",
-    "--batch", "32", "--threads", "1", "--boards", "19=0.75", "--boards", "13=0.1", "--boards", "9=0.15",
+    "--batch", "64", "--boards", "19=0.75", "--boards", "13=0.1", "--boards", "9=0.15",
     "--label-share", "0.25", "--reached-share", "0.5", "--teacher-share", "0.8",
     "--value-weight", "2", "--score-weight", "2.5", "--ownership-weight", "1.5",
     "--validate-every", "1000000", "--steps", str(STEPS),
@@ -61,12 +59,15 @@ TRAINING = (
 MEAN_SHARES = (0.3, 0.6)
 """Share of the shipped network in means of its parameters and the trained network's; the means are candidates too"""
 MEASURED = {
-    "value_mse": "value_mse", "top1": "top1", "reached/value_difference": "value_mse/19",
+    "value_mse": "value_mse", "top1": "top1", "reached/value_mse": "value_mse/19",
     "reached/top1": "teacher_top1/19", "reached/policy_kl": "policy_kl/19",
 }  # fmt: skip
 """Metric in ``curve.csv`` -> its key in the report of ``keima evaluate``"""
-CRITERIA = ("value_mse", "reached/policy_kl", "reached/value_difference")
-"""Metrics by which the best candidate of a round is chosen: the one with the lowest sum of them"""
+MEASURE = "measure "
+"""Beginning of the names of phases that measure a network"""
+CRITERIA = ("value_mse", "reached/policy_kl")
+"""Metrics of which the best candidate of a round has the lowest sum; it goes to the arena if both are lower than the
+shipped network's"""
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,12 @@ class Phase:
         command: a command that resumes when it is run again.
         makes: file that exists once the phase is finished; the learner writes it if the command does not.
         is_printed: whether the command's standard output becomes the file ``makes``.
-        ranks: number of processes of distributed training; 1 = not distributed.
     """
 
     name: str
     command: tuple[str, ...]
     makes: Path
     is_printed: bool = False
-    ranks: int = 1
 
 
 class Learner:
@@ -96,14 +95,17 @@ class Learner:
 
         Args:
             sources: paths of data and networks, by the names of the options of :func:`run`.
+        Raises:
+            ValueError: there are no games; one line.
         """
         self.folder, self.sources = folder, sources
         self.shipped = str(find_network(DEFAULT))
+        self.shards = shard_files([Path(sources["games"])], Path(sources["validation"]))
 
     def run(self) -> None:
         """Run round after round until killed."""
         self._run_all(self._held_out())
-        self._measure_if_missing("default", self.shipped, self.folder / "held" / "default.json", 0)
+        self._measure("0 default", self.shipped, self.folder / "held" / "default.json")
         number = 1
         while True:
             self._round(number)
@@ -121,11 +123,11 @@ class Learner:
             self._run_all([Phase(mean.stem, tuple(command), mean)])
             candidates[mean.stem] = mean
         for name, network in candidates.items():
-            self._measure_if_missing(f"{number} {name}", str(network), here / f"{name}.json", number * STEPS)
+            self._measure(f"{number} {name}", str(network), here / f"{name}.json")
         found = {name: _measured(here / f"{name}.json") for name in candidates}
         best = min(candidates, key=lambda name: sum(found[name][key] for key in CRITERIA))
         now, before = found[best], _measured(self.folder / "held" / "default.json")
-        if all(now[key] < before[key] for key in ("value_mse", "reached/policy_kl")):
+        if all(now[key] < before[key] for key in CRITERIA):
             self._arena(number, candidates[best])
 
     def _held_out(self) -> list[Phase]:
@@ -151,8 +153,7 @@ class Learner:
                             "--positions", positions, *options, "--seed", 1000 + number)  # fmt: skip
             yield Phase(f"reached-{size}", tuple(command), here / f"reached-{size}.done")
             yield self._labelling(f"labels-{size}", reached, here / f"labels-{size}", size, labelled, number, here)
-        shards = sorted(Path(self.sources["games"]).glob("*.npz.xz"))
-        shard = shards[number % len(shards)]
+        shard = self.shards[number % len(self.shards)]
         yield self._labelling("labels-human", shard, here / "labels-human", 19, HUMAN_LABELS, number, here, 200)
 
     def _labelling(
@@ -175,22 +176,36 @@ class Learner:
                 command += ["--labels", str(one / name)]
         for path in self.sources["labels"]:
             command += ["--labels", path]
-        return Phase("train", tuple(command), here / "train.done", ranks=PROCESSES)
+        return Phase("train", tuple(command), here / "train.done")
 
-    def _measure_if_missing(self, name: str, network: str, report: Path, steps: int) -> None:
+    def _measure(self, name: str, network: str, report: Path) -> None:
+        """Measure a network, ``name`` being the round's number and the network's name, and write the curve."""
         held = self.folder / "held" / "labels-19"
         command = keima("evaluate", network, self.sources["validation"], "--positions", 8000,
                         "--labels", held / "labels-00000.npz.xz", "--json")  # fmt: skip
-        if report.exists():
-            return
-        self._run_all([Phase(f"measure {name}", tuple(command), report, is_printed=True)])
-        found = _measured(report)
-        path = self.folder / "curve.csv"
-        if not path.exists():
-            path.write_text(",".join(("network", "steps", "hours", *MEASURED)) + "\n", encoding="utf-8")
-        hours = f"{self._seconds() / 3600:.2f}"
-        with path.open("a", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerow([name, steps, hours, *(f"{found[key]:.4f}" for key in MEASURED)])
+        self._run_all([Phase(f"{MEASURE}{name}", tuple(command), report, is_printed=True)])
+        with written_whole(self.folder / "curve.csv") as part, part.open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(("network", "steps", "hours", *MEASURED))
+            rows.writerows(self._curve())
+
+    def _curve(self) -> Iterator[list[Any]]:
+        """The rows of ``curve.csv``, one for each report, from the reports, the diary and the networks' headers."""
+        path, seconds, rows = self.folder / "diary.jsonl", 0.0, dict[str, list[Any]]()
+        for line in path.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            seconds += float(entry["seconds"])
+            if entry["phase"].startswith(MEASURE) and (report := self.folder / entry["makes"]).exists():
+                name = entry["phase"].removeprefix(MEASURE)
+                steps = sum(self._steps(number) for number in range(1, 1 + int(name.split()[0])))
+                figures = (f"{value:.4f}" for value in _measured(report).values())
+                rows[name] = [name, steps, f"{seconds / 3600:.2f}", *figures]
+        yield from rows.values()
+
+    def _steps(self, number: int) -> int:
+        """The number of steps of a round's training."""
+        header = read_header(self._of_round(number) / "train" / "network.safetensors")
+        return int(header["training"]["step"])
 
     def _arena(self, number: int, network: Path) -> None:
         for size, visits, games, komi, opening in ((19, 32, 40, 7.5, 8), (9, 100, 60, 7.0, 6)):
@@ -213,17 +228,13 @@ class Learner:
         spent = 0.0
         partial = phase.makes.with_name(phase.makes.name + ".partial")
         phase.makes.parent.mkdir(parents=True, exist_ok=True)
-        children = self._start_all(phase, partial)
-        while any(child.poll() is None for child in children):
-            if any(child.poll() for child in children):
-                # The other ranks would wait for the failed one.
-                for child in children:
-                    child.kill()
+        log, printed = self.folder / "log.txt", partial if phase.is_printed else None
+        child = start_child(list(phase.command), None, log, printed)
+        while (status := child.poll()) is None:
             time.sleep(POLL_S)
             now = time.monotonic()
             # A far longer interval was a pause.
             spent, last = spent + min(now - last, 2 * POLL_S), now
-        status = next((child.returncode for child in children if child.returncode), 0)
         line = {"phase": phase.name, "makes": str(phase.makes.relative_to(self.folder)), "begun": round(begun),
                 "seconds": round(spent), "exit": status}  # fmt: skip
         add_line(self.folder / "diary.jsonl", json.dumps(line))
@@ -235,26 +246,6 @@ class Learner:
             with written_whole(phase.makes) as part:
                 part.write_text(json.dumps(line) + "\n", encoding="utf-8")
         return True
-
-    def _start_all(self, phase: Phase, partial: Path) -> "list[subprocess.Popen[bytes]]":
-        """Start the processes of a phase: without torchrun, whose processes would survive a kill -9 of this one."""
-        log, printed = self.folder / "log.txt", partial if phase.is_printed else None
-        if phase.ranks == 1:
-            return [start_child(list(phase.command), None, log, printed)]
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        shared = (f"WORLD_SIZE={phase.ranks}", f"LOCAL_WORLD_SIZE={phase.ranks}", "MASTER_ADDR=127.0.0.1",
-                  f"MASTER_PORT={port}", "OMP_NUM_THREADS=1")  # fmt: skip
-        return [
-            start_child(["env", f"RANK={rank}", f"LOCAL_RANK={rank}", *shared, *phase.command], None, log, printed)
-            for rank in range(phase.ranks)
-        ]
-
-    def _seconds(self) -> float:
-        path = self.folder / "diary.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return sum(float(json.loads(line)["seconds"]) for line in lines)
 
     def _of_round(self, number: int) -> Path:
         return self.folder / "rounds" / f"{number:03d}"
@@ -286,14 +277,20 @@ def _family(pid: int) -> list[int]:
 
 
 def _signal(folder: Path, number: int) -> None:
+    """Send a signal to the learner in a folder and all its descendants."""
     try:
-        pid = int((folder / "pid").read_text())
-        os.kill(pid, 0)
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"no learner runs in {folder}") from error
-    for one in _family(pid):
-        with suppress(ProcessLookupError):
-            os.kill(one, number)
+        with alone_in(folder):
+            pass
+    except ValueError:
+        # The lock is a running learner's, so the number in the file is its own and not of another, later process.
+        for one in _family(int((folder / "pid").read_text(encoding="utf-8"))):
+            with suppress(ProcessLookupError):
+                os.kill(one, number)
+        return
+    raise click.ClickException(f"no learner runs in {folder}")
+
+
+PLACE = click.Path(exists=True, resolve_path=True)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -303,11 +300,11 @@ def main() -> None:
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--games", required=True, help="folder of shards of human games on 19x19")
-@click.option("--validation", required=True, help="shard of held-out human games")
-@click.option("--labels", multiple=True, help="folder of earlier labels by the judge; repeatable")
-@click.option("--teacher", required=True, help="network that evaluates positions during training")
-@click.option("--judge", required=True, help="strong network that labels positions before training")
+@click.option("--games", type=PLACE, required=True, help="folder of shards of human games on 19x19")
+@click.option("--validation", type=PLACE, required=True, help="shard of held-out human games")
+@click.option("--labels", type=PLACE, multiple=True, help="folder of earlier labels by the judge; repeatable")
+@click.option("--teacher", type=PLACE, required=True, help="file of the network that evaluates positions in training")
+@click.option("--judge", type=PLACE, required=True, help="file of the strong network that labels positions")
 def run(folder: Path, **given: Any) -> None:
     """Start learning in FOLDER, or resume it."""
     folder = folder.resolve()
@@ -315,8 +312,9 @@ def run(folder: Path, **given: Any) -> None:
     os.nice(NICENESS)
     try:
         with alone_in(folder):
-            open_manifest(folder / "learner.json", given)
-            (folder / "pid").write_text(str(os.getpid()))
+            shipped = identity(find_network(DEFAULT), DEFAULT)
+            open_manifest(folder / "learner.json", given | {"shipped": shipped})
+            (folder / "pid").write_text(str(os.getpid()), encoding="utf-8")
             Learner(folder, given).run()
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error

@@ -29,6 +29,7 @@ learn() { # UNTIL STEPS: train until UNTIL seconds after the script's start, as 
         found+=(--games "runs/reached-${entry%=*}")
         [ $entry = 19 ] || found+=(--boards $entry)
     done
+    [ $1 -gt $SECONDS ] || return
     timeout -s INT -k 15 $(($1 - SECONDS)) $keima train dual --games kit/train "${found[@]}" --reached-share 0.6 \
         --teacher kit/teacher.bin.gz --teacher-share 0.8 --validation kit/validation.npz.xz --out "runs/$kind" $begin \
         --optimizer muon --rate $rate --decay-share 0.8 --warmup 200 \
@@ -36,8 +37,8 @@ learn() { # UNTIL STEPS: train until UNTIL seconds after the script's start, as 
         --workers "${WORKERS:-7}" --validate-every 100000 --steps "$2" \
         --rules chinese=4 --rules tromp-taylor=4 --rules japanese=2 \
         --komi usual=5 --komi 5.5..9.5=4 --komi=-5..20=1 2>>"runs/$kind.log"
-    step=$(tail -n 1 "runs/$kind/curves.csv" | cut -d, -f1)
-    echo "$SECONDS s: step ${step:-0} of $2; ${found[*]}"
+    step=$(tail -n 1 "runs/$kind/curves.csv" | grep -o '^[0-9]*')
+    echo "$SECONDS s: step ${step:=0} of $2; ${found[*]}"
 }
 
 keep() { # copy what there is to the folder that comes back; each copy is whole, since the run replaces its files
@@ -52,7 +53,8 @@ trap 'kill $players $keeper 2>/dev/null; keep' EXIT
 play 19 .03 7.5
 play 9 .05 7
 play 13 .04 7.5
-planned=${STEPS:-15000}
+# More than the time allows, so that the learning rate does not reach zero before the last part.
+planned=${STEPS:-25000}
 learn $((all * 3 / 10)) "$planned"
 learn $((all * 5 / 10)) "$planned"
 before=$step at=$SECONDS

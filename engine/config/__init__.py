@@ -347,7 +347,7 @@ class TrainOptions(Checked):
     )
     label_share: float = option(0.5, "share of steps on labels, if games are given too", low=0.0, high=1.0)
     reached_share: float = option(
-        0.5, "share of labels of search positions (keima data reached) among labels of their board size",
+        0.5, "share of positions of searches (keima data reached) among positions from games of their board size",
         low=0.0, high=1.0,
     )  # fmt: skip
     decided_weight: float = option(
@@ -357,10 +357,9 @@ class TrainOptions(Checked):
     teacher_share: float = option(
         0.5, "share of steps on games that the teacher evaluates, if there is a teacher", low=0.0, high=1.0
     )
-    teacher_symmetries: int = option(
-        1, "number of symmetries over which a teacher's outputs are averaged; 1 = only the position's own",
-        low=1, high=8,
-    )  # fmt: skip
+    teacher_symmetries: str = option(
+        "1", "symmetries that a teacher's outputs are averaged over; 1 = the position's own", choices=("1", "8")
+    )
     policy_weight: float = option(1.0, "weight of the policy loss", low=0.0, high=1000.0)
     value_weight: float = option(1.0, "weight of the value loss", low=0.0, high=1000.0)
     result_weight: float = option(

@@ -55,8 +55,7 @@ class Material(NamedTuple):
     teacher: Teacher | None = None
     """network whose outputs replace targets in a share ``teacher_share`` of the steps on games; None = no teacher"""
     boards: Mapping[int, float] | None = None
-    """relative frequency of each board size, among the steps on games and separately among those on labels; None = in
-    proportion to the games or labels"""
+    """relative frequency of each board size among the steps; None = in proportion to the games or labels"""
     mover_rank: int = 0
     """lowest rank of the side to move in positions of games, as in ``Games.rank_black``; 0 = any, and unknown ones"""
     draw_rules: Callable[[np.ndarray, int], np.ndarray] | None = None
@@ -91,6 +90,7 @@ class Mixture:
         self.owners: list[FinalOwners | None] = [*material.owners] or [None] * len(self.games)
         self._plies_of = [plies_of(shard, material.mover_rank) for shard in self.games]
         of_games = [np.where(some.total > 0, one.size, 0) for one, some in zip(self.games, self._plies_of, strict=True)]
+        self._boards = material.boards
         self._game_sizes = _BySize(of_games, sizes, material.boards, reached_weights(self.games, options.reached_share))
         of_labels = [shard.games.size[shard.game] for shard in self.labels]
         weights = None
@@ -112,10 +112,7 @@ class Mixture:
     def batch_at(self, step: int) -> TrainingBatch:
         """The batch of one step. Threads: any."""
         rng = np.random.default_rng([self.options.seed, step])
-        from_labels = rng.random() < self.label_share
-        size, shard, rows = (self._label_sizes if from_labels else self._game_sizes).draw(
-            rng, self.ranks.count * self.options.batch
-        )
+        from_labels, size, shard, rows = self._draw(rng, self.ranks.count * self.options.batch)
         symmetries, part = rng.integers(0, 8, len(rows)), slice(self.ranks.rank, None, self.ranks.count)
         if from_labels:
             return self._builder.from_labels(self.labels[shard], rows[part], symmetries[part])
@@ -136,6 +133,19 @@ class Mixture:
         if taught and self.teacher:
             batch = batch._replace(**self._taught(games, rows[part], plies[part], rules[part], symmetries[part]))
         return batch
+
+    def _draw(self, rng: np.random.Generator, count: int) -> tuple[bool, int, int, np.ndarray]:
+        """Whether a step is on labels, its board size, the index of its shard, and ``count`` items of the shard."""
+        size, label_share = 0, self.label_share
+        if self._boards:
+            # The size first: it may be missing from the games or from the labels.
+            names = [*self._boards]
+            shares = np.array([self._boards[name] for name in names])
+            size = names[int(rng.choice(len(names), p=shares / shares.sum()))]
+            has_games, has_labels = (size in stream.sizes for stream in (self._game_sizes, self._label_sizes))
+            label_share = self.options.label_share if has_games and has_labels else float(has_labels)
+        from_labels = bool(rng.random() < label_share)
+        return from_labels, *(self._label_sizes if from_labels else self._game_sizes).draw(rng, count, size)
 
     def _taught(self, games: Games, *positions: np.ndarray) -> dict[str, np.ndarray]:
         """The teacher's targets, by the fields of a batch that they replace.
@@ -338,9 +348,16 @@ class _BySize:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def draw(self, rng: np.random.Generator, count: int) -> tuple[int, int, np.ndarray]:
-        """Draw a board size, a shard's index, and ``count`` items of the shard (int64), with repetition."""
-        size, shard = self._groups[int(rng.choice(len(self._groups), p=self._probabilities))]
+    def draw(self, rng: np.random.Generator, count: int, size: int = 0) -> tuple[int, int, np.ndarray]:
+        """Draw a board size, a shard's index, and ``count`` items of the shard (int64), with repetition.
+
+        Args:
+            size: the only board size to draw; 0 = any.
+        """
+        chances = self._probabilities
+        if size:
+            chances = np.where([of == size for of, _ in self._groups], chances, 0.0)
+        size, shard = self._groups[int(rng.choice(len(self._groups), p=chances / chances.sum()))]
         rows, mass = self._rows[shard][size], self._masses.get((size, shard))
         if mass is None:
             return size, shard, rng.choice(rows, count)

@@ -2,9 +2,9 @@
 
 Each of these threads uses a single thread of torch. Torch's own threads synchronise in every layer and spin while they
 wait: while anything else computed, a step took ten times the CPU time. Our Winograd convolutions, which CPUs without
-bfloat16 use in training (:mod:`engine.nets.compute.winograd_learning`), are single-threaded anyway. Losses are sums
-over a batch, so the sum of the shards' gradients is the batch's gradient; batch normalisation would use statistics of a
-shard, so for networks with batch normalisation the whole batch is a single shard.
+bfloat16 use in training (:mod:`engine.nets.compute.winograd_learning`), are single-threaded anyway. A shard's loss is
+its share of the batch's mean, so the sum of the shards' gradients is the batch's gradient; batch normalisation would
+use statistics of a shard, so for networks with batch normalisation the whole batch is a single shard.
 """
 
 from collections.abc import Callable, Sequence

@@ -10,6 +10,7 @@ game.
 import numpy as np
 
 from engine.features.encoder import ENCODERS
+from engine.features.symmetry import SYMMETRIES
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network, softmax
 from engine.records.games import Games
@@ -27,7 +28,7 @@ class Teacher:
         Args:
             threads: evaluator threads on the CPU; 0 = one a core.
             at_once: maximum number of positions in a call of :meth:`targets`, which the server evaluates as one batch.
-            symmetries: number of symmetries over which outputs are averaged, 1 to 8; 1 = the student's symmetry alone.
+            symmetries: number of symmetries over which outputs are averaged, 8, or 1 = the student's symmetry alone.
         """
         self._symmetries = symmetries
         self.spec = network.spec
@@ -58,7 +59,7 @@ class Teacher:
         """
         size, count = int(games.size[rows[0]]), len(rows)
         table, found = moves_under_symmetries(size), dict[str, np.ndarray]()
-        views = [symmetries] if self._symmetries == 1 else [np.full(count, view) for view in range(self._symmetries)]
+        views = [symmetries] if self._symmetries == 1 else [np.full(count, view) for view in range(SYMMETRIES)]
         for view in views:
             for name, values in self._outputs(games, rows, plies, rules, view, size).items():
                 # From the view's orientation to the student's, by way of symmetry 0.

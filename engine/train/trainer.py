@@ -40,8 +40,8 @@ FREE = frozenset({"minutes", "patience", "validate_every", "save_every", "worker
 """Options that may change without a message when a run resumes, since they do not affect what a step does. So may the
 number of steps if the schedule is one of ``STEADY``."""
 DATA = {
-    "games": "games", "labels": "labels", "boards": "shares of boards", "teacher": "teacher",
-    "shown": "rules and komi for the teacher", "processes": "number of processes",
+    "games": "games", "labels": "labels", "boards": "shares of boards", "mover_rank": "lowest rank",
+    "teacher": "teacher", "shown": "rules and komi for the teacher", "processes": "number of processes",
     "validation": "held-out games", "label_validation": "held-out labels",
 }  # fmt: skip
 """Entries about the training data in the record of a network file, and their names in messages"""
@@ -102,6 +102,12 @@ def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
             )
         changed.append(f"--{key_of(name)} {value} (was {begun[name]})")
     return changed
+
+
+def _differ(before: Mapping[str, Any], now: Mapping[str, Any], name: str) -> bool:
+    """Whether an entry of :data:`DATA` differs between the records of two runs, or the contents of its files do."""
+    sums = [record.get("sha256", {}) for record in (before, now)]
+    return before.get(name) != now.get(name) or (all(sums) and sums[0].get(name) != sums[1].get(name))
 
 
 class Trainer(Learner):
@@ -179,6 +185,9 @@ class Trainer(Learner):
                 observer.say(f"{self.folder / 'curves.csv'}: {self.curves.dropped} damaged lines left out")
             # A run that has run out of patience does nothing when its command is repeated.
             last_step = self.step if self.ranks.most(self._is_impatient(), self.device) else self.options.steps
+            if self.step == 0 and "start" in self.record:
+                # The first validation of the curve: whatever training makes of the network is compared with it.
+                self._validate(observer)
             while self.step < last_step:
                 asked = time.perf_counter()
                 tensors = next(stream)
@@ -296,7 +305,7 @@ class Trainer(Learner):
             # Without a readable network file only this comparison is skipped.
             with suppress(ValueError, KeyError):
                 known = read_header(self.folder / "network.safetensors")["training"]
-                self._other_data = [said for name, said in DATA.items() if known.get(name) != self.record.get(name)]
+                self._other_data = [said for name, said in DATA.items() if _differ(known, self.record, name)]
             begun = {"optimizer": self.options.optimizer} | state.options
             self._changed = changed_options(begun, self._decided_options())
             self.resume(state)

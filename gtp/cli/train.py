@@ -206,7 +206,7 @@ class TrainingRun:
             distribution, teacher = self._distribution(), None
             if self.teacher:
                 network = load_network(find_network(self.teacher), str(device))
-                teacher = Teacher(network, own_cores(), symmetries=self.options.teacher_symmetries)
+                teacher = Teacher(network, own_cores(), symmetries=int(self.options.teacher_symmetries))
                 stack.callback(teacher.close)
                 _check_teacher(teacher, games, distribution)
             gives_owners = teacher is not None and _gives_owners(teacher, self.options, games)
@@ -225,17 +225,28 @@ class TrainingRun:
     def _record(self, games: list[Path], labels: list[Path], distribution: GameDistribution | None) -> dict[str, Any]:
         """Describe the data of the run, for the network's training record."""
         record: dict[str, Any] = {
-            "games": [path.name for path in games], "labels": [path.name for path in labels],
+            "games": [path.name for path in games],
+            "labels": [path.name for path in labels],
             "validation": self.validation.name, "boards": {str(size): share for size, share in self.boards},
             "label_validation": self.label_validation.name if self.label_validation else None,
         }  # fmt: skip
+        files = {"games": (*games,), "labels": (*labels,), "validation": (self.validation,)}
+        if self.label_validation:
+            files["label_validation"] = (self.label_validation,)
+        # Shards of different data often have the same names.
+        record["sha256"] = {name: identity(paths, name)["sha256"] for name, paths in files.items()}
         if self.mover_rank:
             record["mover_rank"] = rank_text(self.mover_rank)
         if distribution:
             record["shown"] = distribution.record()
         if self.start:
             path = find(self.start)
-            record["start"] = identity(path, path.stem) | {"training": load_plain(path)[2]}
+            # Of its own start only the identity: headers of networks may not grow with each training.
+            training = load_plain(path)[2]
+            earlier = training.get("start")
+            if isinstance(earlier, dict):
+                training = training | {"start": {name: earlier[name] for name in earlier if name != "training"}}
+            record["start"] = identity(path, path.stem) | {"training": training}
         if self.teacher:
             record["teacher"] = [identity(path, path.stem) for path in files_of(find_network(self.teacher))]
         return record

@@ -189,6 +189,11 @@ def test_steps_are_on_the_boards_that_are_asked_for():
     sizes = np.array([source.batch_at(step).planes.shape[2] for step in range(400)])
     # Five standard deviations of a binomial count.
     assert set(sizes) == {9, 13} and abs((sizes == 13).sum() - 300) < 5 * np.sqrt(400 * 0.25 * 0.75)
+    # 13x13 has no labels, 9x9 both: the shares are those of all steps.
+    source = mixture([*shards], [made_labels()], boards={9: 0.2, 13: 0.8}, label_share=0.5)
+    drawn = [source._draw(np.random.default_rng(k), 1)[:2] for k in range(1000)]
+    shares = {which: drawn.count(which) / 1000 for which in set(drawn)}
+    assert shares == pytest.approx({(False, 13): 0.8, (False, 9): 0.1, (True, 9): 0.1}, abs=0.04)
     with pytest.raises(ValueError, match="no training data for boards of 11x11"):
         mixture(shards, boards={9: 1.0, 11: 1.0})
 

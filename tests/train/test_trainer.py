@@ -184,6 +184,23 @@ def test_a_run_that_is_measured_on_other_games_looks_for_the_best_anew(tmp_path)
     assert again.best == -math.inf and again._other_data == ["held-out games"]
 
 
+def test_other_files_of_the_same_names_are_other_data(tmp_path):
+    told = {"games": ["a.npz.xz"], "validation": "held.npz.xz", "sha256": {"games": "1", "validation": "2"}}
+    new_trainer(tmp_path, 2, record=told).run()
+    again = new_trainer(tmp_path, 4, record=told | {"sha256": {"games": "1", "validation": "3"}})
+    assert again._other_data == ["held-out games"] and again.best == -math.inf
+    # A run that was begun before sums were recorded.
+    assert new_trainer(tmp_path, 4, record={name: told[name] for name in ("games", "validation")})._other_data == []
+
+
+def test_a_network_to_start_from_is_validated_before_the_first_step(tmp_path):
+    new_trainer(tmp_path / "new", 4).run()
+    new_trainer(tmp_path / "started", 4, record={"start": {"name": "x"}}).run()
+    found = [(tmp_path / name / "curves.csv").read_text().splitlines() for name in ("new", "started")]
+    assert [any(line.startswith("0,validation/top1,") for line in lines) for lines in found] == [False, True]
+    assert (tmp_path / "started" / "best.safetensors").exists()
+
+
 @pytest.mark.parametrize(("optimizer", "decay"), [("adamw", 0.02), ("sgd", 1e-4)])
 def test_each_optimizer_has_its_own_usual_weight_decay(tmp_path, optimizer, decay):
     groups = new_trainer(tmp_path, 1, optimizer=optimizer).optimizer.param_groups
@@ -398,6 +415,17 @@ def test_shards_of_other_boards_are_no_trouble_for_a_network_of_one_size(tmp_pat
     assert result.exit_code == 0, result.output
     record = load_model(tmp_path / "run" / "network.safetensors")[2]
     assert record["validation"] == "held.npz.xz" and record["step"] == 3
+    assert record["sha256"].keys() == {"games", "labels", "validation"}
+    # A chain of trainings: of the network before the one that training started from, only the identity.
+    shape = ["--network", "alphago-zero", "--size", "13", "--blocks", "1", "--channels", "4"]
+    for name, start in (("second", "run"), ("third", "second")):
+        more = ["--start", str(tmp_path / start / "network.safetensors"), "--out", str(tmp_path / name), "--steps", "1"]
+        options = ["--games", str(folder), "--validation", str(tmp_path / "held.npz.xz"), "--batch", "4"]
+        result = CliRunner().invoke(train, ["dual", *shape, *options, *more])
+        assert result.exit_code == 0, result.output
+    record = load_model(tmp_path / "third" / "network.safetensors")[2]
+    assert record["start"]["training"]["step"] == 1
+    assert record["start"]["training"]["start"].keys() == {"name", "sha256"}
     write_games(tmp_path / "small.npz.xz", made_games(count=5))
     command[command.index(str(tmp_path / "held.npz.xz"))] = str(tmp_path / "small.npz.xz")
     result = CliRunner().invoke(train, command)
