@@ -122,7 +122,7 @@ PRESETS = {
     "paper": Preset(
         size=19, komi=7.5, filters=192, value_filters=192, min_rank="6d", games=160_000,
         train="--optimizer sgd --momentum 0 --rate 0.003 --warmup 0 --schedule step --drop-every 80000000 "
-        "--batch 16 --workers 4 --validate-every 100000",
+        "--batch 16 --weight-decay 0 --clip 0 --ema 0 --workers 4 --validate-every 100000",
         sl="--steps 340000000", rl="--updates 10000 --rate 1e-5 --games 128 --pool-every 500",
         decisive=4_000, positions=30_000_000, held_out=100_000, value="--steps 50000000 --batch 32", rolled_out=2_000,
         seconds=5.0, pair_games=100,
