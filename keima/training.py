@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from engine.config import TrainOptions
 
@@ -12,6 +13,7 @@ BEST, LATEST = "best.safetensors", "network.safetensors"
 KINDS = ("dual", "policy", "value")
 """Kinds of networks that :func:`train` makes"""
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
+NO_SHARES: Mapping[Any, float] = MappingProxyType({})
 
 
 def build_data(
@@ -50,6 +52,8 @@ def train(
     kind: str = "dual", labels: "Iterable[str | PathLike[str]]" = (),
     label_validation: "str | PathLike[str] | None" = None, teacher: str | None = None, start: str | None = None,
     network: str | None = None, shape: Mapping[str, int] = NO_SIZES, mover_rank: str = "",
+    boards: Mapping[int, float] = NO_SHARES, rules: Mapping[str, float] = NO_SHARES,
+    komi: Mapping[str, float] = NO_SHARES,
     options: TrainOptions | None = None, device: str = "auto", threads: int = 0,
 ) -> Path:  # fmt: skip
     """Train a network, as ``keima train``; a run that was stopped resumes in its folder.
@@ -67,6 +71,9 @@ def train(
         network: architecture, such as ``"alphago-zero"``; None = the kind's first.
         shape: sizes of a new network, such as ``{"blocks": 6, "channels": 64}``; others are the architecture's.
         mover_rank: lowest rank of the side to move in positions to learn from; empty = any.
+        boards: board size -> share of the steps, such as ``{9: 1, 19: 2}``; empty = as frequent as in games and labels.
+        rules, komi: rule set, and komi (``"usual"``, ``"6.5"``, ``"5.5..9.5"``) -> share, at which a teacher evaluates;
+            empty = those of the games.
         options: steps, batch, rate and so on; None = the defaults of the command.
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
         threads: CPU threads of torch; 0 = torch's choice.
@@ -80,8 +87,10 @@ def train(
     from engine.nets.devices import imported_torch
 
     imported_torch("training")
+    from engine.go.rules import rules_from
     from engine.nets.architectures.registry import ARCHITECTURES
     from engine.records.sgf_values import read_rank
+    from engine.selfplay.game_distribution import read_komi
     from gtp.cli.options import options_from
     from gtp.cli.train import KINDS_OF_NETWORK, TrainingRun
 
@@ -92,7 +101,9 @@ def train(
     run = TrainingRun(
         usual, options or options_from(TrainOptions, usual.defaults), dict(shape), _paths(games),
         read_rank(mover_rank) if mover_rank else None, _paths(labels), Path(fspath(validation)),
-        None if label_validation is None else Path(fspath(label_validation)), teacher, (), (), (), folder, start,
+        None if label_validation is None else Path(fspath(label_validation)), teacher,
+        tuple((rules_from(name), share) for name, share in rules.items()),
+        tuple((read_komi(text), share) for text, share in komi.items()), tuple(boards.items()), folder, start,
         network or known[0], device, threads,
     )  # fmt: skip
     run.train()

@@ -46,7 +46,7 @@ keep() { # copy what there is to the folder that comes back; each copy is whole,
 }
 
 mkdir -p runs "$out"
-players=""
+players="" step=0
 (while sleep 60; do keep; done) &
 keeper=$!
 trap 'kill $players $keeper 2>/dev/null; keep' EXIT

@@ -40,6 +40,10 @@ def test_a_network_learns_and_resumes(data, tmp_path):
         assert network.evaluate(keima.Board(7)).policy.sum() == pytest.approx(1.0, abs=1e-3)
     more = keima.TrainOptions(steps=6, batch=8, warmup=1, validate_every=2, save_every=2)
     assert keima.train(tmp_path / "run", options=more, **words).exists()
+    with pytest.raises(ValueError, match="no training data for boards of 13x13"):
+        keima.train(tmp_path / "other", options=options, boards={13: 1.0}, **words)
+    with pytest.raises(ValueError, match="--rules and --komi need --teacher"):
+        keima.train(tmp_path / "other", options=options, rules={"chinese": 1}, komi={"5.5..9.5": 2}, **words)
 
 
 def test_wrong_words_are_refused(tmp_path):
