@@ -71,9 +71,8 @@ def train(
         network: architecture, such as ``"alphago-zero"``; None = the kind's first.
         shape: sizes of a new network, such as ``{"blocks": 6, "channels": 64}``; others are the architecture's.
         mover_rank: lowest rank of the side to move in positions to learn from; empty = any.
-        boards: board size -> share of the steps, such as ``{9: 1, 19: 2}``; empty = as frequent as in games and labels.
-        rules, komi: rule set, and komi (``"usual"``, ``"6.5"``, ``"5.5..9.5"``) -> share, at which a teacher evaluates;
-            empty = those of the games.
+        boards: board size -> share of the steps, such as ``{9: 1, 19: 2}``; empty = as frequent as in the data.
+        rules, komi: the teacher's, as rule set or komi (``"usual"``, ``"5.5..9.5"``) -> share; empty = the games'.
         options: steps, batch, rate and so on; None = the defaults of the command.
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
         threads: CPU threads of torch; 0 = torch's choice.
@@ -107,8 +106,7 @@ def train(
         network or known[0], device, threads,
     )  # fmt: skip
     run.train()
-    best = folder / BEST
-    return best if best.exists() else folder / LATEST
+    return folder / BEST if (folder / BEST).exists() else folder / LATEST
 
 
 def _paths(given: "Iterable[str | PathLike[str]]") -> tuple[Path, ...]:

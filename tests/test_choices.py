@@ -15,6 +15,7 @@ from engine.search.tuning import new_tuning, resolved, root_symmetries
 from engine.selfplay.label_job import LabelOptions
 from engine.train.learner import learning_rate, new_optimizer
 from engine.train.losses import combined_loss
+from engine.train.teacher import symmetries_of
 from tests.train.made import made_games
 
 CLASSES = (SetupOptions, SessionOptions, SearchOptions, PlayOptions, TrainOptions, Filters, BuildOptions, LabelOptions)
@@ -35,6 +36,7 @@ USES = {
     (TrainOptions, "optimizer"): lambda options: new_optimizer(torch.nn.Linear(2, 2), options),
     (TrainOptions, "schedule"): lambda options: learning_rate(1, options),
     (TrainOptions, "value_loss"): value_loss,
+    (TrainOptions, "teacher_symmetries"): symmetries_of,
     (Filters, "results"): lambda options: options.apply(made_games(count=2)),
 }
 """What reads an option; it raises ValueError for a choice without a branch"""

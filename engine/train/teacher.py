@@ -9,6 +9,8 @@ game.
 
 import numpy as np
 
+from engine.config import TrainOptions
+from engine.config.declaration import no_branch
 from engine.features.encoder import ENCODERS
 from engine.features.symmetry import SYMMETRIES
 from engine.inference.server import InferenceServer
@@ -17,6 +19,14 @@ from engine.records.games import Games
 from engine.train.batches import BatchBuilder, moves_under_symmetries
 
 MAX_BATCH = 256
+
+
+def symmetries_of(options: TrainOptions) -> int:
+    """The number of symmetries over which a teacher's outputs are averaged, 1 or 8."""
+    numbers = {"1": 1, "8": SYMMETRIES}
+    if options.teacher_symmetries not in numbers:
+        raise no_branch("teacher_symmetries", options.teacher_symmetries)
+    return numbers[options.teacher_symmetries]
 
 
 class Teacher:

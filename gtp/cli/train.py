@@ -41,7 +41,7 @@ from engine.train.dataset import Material, Mixture
 from engine.train.grow import grown, on_newest_inputs, sizes_shown
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
 from engine.train.ranks import Ranks, join_ranks, own_cores
-from engine.train.teacher import Teacher
+from engine.train.teacher import Teacher, symmetries_of
 from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli import KeimaCommand, KeimaGroup
 from gtp.cli.arguments import DEVICE, PATHS, THREADS, OneOf, Whole, parsed
@@ -206,7 +206,7 @@ class TrainingRun:
             distribution, teacher = self._distribution(), None
             if self.teacher:
                 network = load_network(find_network(self.teacher), str(device))
-                teacher = Teacher(network, own_cores(), symmetries=int(self.options.teacher_symmetries))
+                teacher = Teacher(network, own_cores(), symmetries=symmetries_of(self.options))
                 stack.callback(teacher.close)
                 _check_teacher(teacher, games, distribution)
             gives_owners = teacher is not None and _gives_owners(teacher, self.options, games)
