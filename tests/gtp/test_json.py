@@ -8,8 +8,8 @@ import pytest
 from engine.go.game import Game
 from engine.insight import analyses
 from engine.insight.analyses import positions_at_once
+from engine.nets import notices
 from engine.nets.fakes import HashNetwork
-from engine.nets.notices import say_once
 from engine.search import tuning
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
@@ -321,7 +321,7 @@ def test_visits_and_playouts_both_limit_a_search(talk):
 
 
 def test_searches_that_end_for_want_of_memory_say_so(monkeypatch, capsys):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     monkeypatch.setattr(tuning, "CACHE_SHARE", 0.98)
     one = Talk()
     try:
@@ -374,7 +374,7 @@ def test_each_search_has_a_seed_of_its_own_where_none_is_given(talk, monkeypatch
 
 
 def test_no_more_positions_are_searched_at_once_than_memory_has_room_for(talk, capsys):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     parts = talk.parts
     assert (positions_at_once(parts), positions_at_once(parts, 3)) == (4, 3)
     assert not capsys.readouterr().err

@@ -8,9 +8,9 @@ import pytest
 import engine.inference.server
 from engine.inference.server import CLOSE_S, InferenceServer, NetworkFailed
 from engine.inference.slots import State
+from engine.nets import notices
 from engine.nets.compute.runner import PlainRunner
 from engine.nets.fakes import HashNetwork, UniformNetwork
-from engine.nets.notices import say_once
 from tests.clock import stop_the_machines
 from tests.inference.asking import (
     GLOBALS,
@@ -132,7 +132,7 @@ class Preparing(PlainRunner):
 
 def test_a_gpus_evaluators_each_prepare_for_a_board_before_it_is_played_on(monkeypatch, capfd):
     """Graphs that are captured when a batch first needs them are captured on the clock."""
-    say_once.cache_clear()
+    notices.say.cache_clear()
     monkeypatch.setattr(engine.inference.server, "new_runner", Preparing)
     network = HashNetwork("test")
     network.batches_requests = True

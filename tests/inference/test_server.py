@@ -10,8 +10,8 @@ import torch
 
 from engine.inference.server import InferenceServer
 from engine.inference.slots import State
+from engine.nets import notices
 from engine.nets.fakes import HashNetwork, UniformNetwork
-from engine.nets.notices import say_once
 from tests.inference.asking import (
     GLOBALS,
     PLANES,
@@ -212,7 +212,7 @@ def is_answered(request) -> bool:
 
 
 def test_a_batch_too_large_for_the_device_is_halved_until_it_fits(capfd):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     network = SmallMemory()
     with InferenceServer(network, max_batch=100) as server:
         requests = submitted(server, 7, 2, 8, 1, 3, 8, 8)
@@ -248,7 +248,7 @@ class Reload:
     ],
 )
 def test_a_device_that_fails_is_replaced_and_nothing_is_lost(networks, line, batches_requests, capfd):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     reload = Reload(*networks)
     with InferenceServer(Breaking(3), threads=3, max_batch=4, reload=reload) as server:
         requests = submitted(server, *range(1, 9))
@@ -275,7 +275,7 @@ class LosesNumbers(HashNetwork):
 
 
 def test_a_device_whose_numbers_are_lost_goes_on_in_32_bits(capfd):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     reload = Reload(Breaking(1000))
     with InferenceServer(LosesNumbers(), max_batch=4, reload=reload) as server:
         requests = submitted(server, 2, 3)
@@ -287,7 +287,7 @@ def test_a_device_whose_numbers_are_lost_goes_on_in_32_bits(capfd):
 
 
 def test_a_device_that_has_failed_otherwise_may_lose_its_numbers_too():
-    say_once.cache_clear()
+    notices.say.cache_clear()
     reload = Reload(LosesNumbers(), Breaking(1000))
     with InferenceServer(Breaking(0), max_batch=4, reload=reload) as server:
         requests = submitted(server, 2, 3)
@@ -307,7 +307,7 @@ def test_where_no_device_is_left_every_caller_is_told():
 
 
 def test_other_devices_take_over_from_one_that_is_lost(capfd):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     reload = Reload(RuntimeError("lost"))
     with InferenceServer([Breaking(1), Breaking(1000)], max_batch=4, reload=reload) as server:
         while reload.networks:

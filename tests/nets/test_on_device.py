@@ -12,6 +12,7 @@ import torch
 import engine.nets.compute.by_torch
 import engine.nets.devices
 import engine.nets.on_device
+from engine.nets import notices
 from engine.nets.architectures.registry import new_spec
 from engine.nets.architectures.resnet import ResNet
 from engine.nets.compute.by_program import ProgramNetwork
@@ -22,7 +23,6 @@ from engine.nets.files.checkpoint import save_network
 from engine.nets.forward import Unwritable
 from engine.nets.model import plain_of
 from engine.nets.network import NetArrays, differences, excess
-from engine.nets.notices import say_once
 from engine.nets.on_device import load_network, network_on
 from tests.nets.models import inputs, toy
 
@@ -104,7 +104,7 @@ def samples_of_3(encoder: str, size: int):
 
 @pytest.mark.parametrize(("wrong", "dtype"), [("", "bfloat16"), ("all is lost", "float32")])
 def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypatch, tmp_path, capfd):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     monkeypatch.setattr(engine.nets.compute.by_torch, "prefers_bfloat16", lambda _: True)
     monkeypatch.setattr(engine.nets.on_device, "HAS_MATRIX_UNIT", True)
     if wrong:
@@ -166,7 +166,7 @@ def test_a_matrix_unit_without_torch_leaves_programs(monkeypatch):
 @pytest.mark.parametrize("wrong_at", [0, 19, 9])
 def test_kernels_of_ours_that_are_wrong_here_are_left(wrong_at, monkeypatch, tmp_path, capfd):
     """Not only 16 bits can be wrong: a compiler, a driver or a processor may be."""
-    say_once.cache_clear()
+    notices.say.cache_clear()
     monkeypatch.setattr(engine.nets.on_device.jit, "FOLDER", tmp_path / "kernels")
     monkeypatch.setattr(engine.nets.compute.by_torch, "prefers_bfloat16", lambda _: False)
     model = toy("keima-resnet")
@@ -201,7 +201,7 @@ def test_programs_that_were_found_right_are_not_compared_again(monkeypatch, tmp_
 
 
 def test_a_device_that_computes_wrongly_is_left_for_the_cpu(monkeypatch, tmp_path, capfd):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     model = toy("keima-resnet")
     save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
     told = {"meta": "0.3 off", "cpu": ""}
@@ -212,7 +212,7 @@ def test_a_device_that_computes_wrongly_is_left_for_the_cpu(monkeypatch, tmp_pat
 
 
 def test_of_two_networks_that_play_as_one_both_leave_a_device_that_computes_one_wrongly(monkeypatch, tmp_path, capfd):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     for name in ("policy", "value"):
         model = toy(f"alphago-{name}")
         save_network(tmp_path / name, model, new_spec(model, name), {})

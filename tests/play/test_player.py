@@ -11,9 +11,9 @@ from engine.config import PlayOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, to_vertex
 from engine.insight.raw_outputs import evaluation_for
+from engine.nets import notices
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetArrays, NetworkSpec
-from engine.nets.notices import say_once
 from engine.play.backend import warn_of_komi
 from engine.play.clock import absolute, fischer, move_limits
 from engine.play.game_session import RESIGN, Purpose
@@ -152,7 +152,7 @@ def test_a_player_begins_on_the_nearest_board_of_its_network(make_player, tiny_n
 def test_where_any_size_is_wanted_the_network_stands_aside(make_player, tiny_network, capsys):
     """On boards it does not play rollouts do, as a line says; back on its own it plays again, with the options set
     meanwhile."""
-    say_once.cache_clear()
+    notices.say.cache_clear()
     player = make_player(PlayOptions(visits=8), network=tiny_network, size=5, any_size=True)
     assert player.server is None
     assert player.genmove(BLACK) > 0
@@ -330,7 +330,7 @@ def test_a_record_brings_komi_and_rules_only_if_it_names_them(make_player):
 
 
 def test_rules_of_a_record_that_are_not_known_are_named(make_player, capfd):
-    say_once.cache_clear()
+    notices.say.cache_clear()
     player = make_player(rules="japanese")
     player.load_sgf(b"(;GM[1]SZ[9]RU[Martian\nones];B[ee])")
     assert player.game.rules.name == "japanese"

@@ -13,8 +13,8 @@ from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.insight.overlays import policy
+from engine.nets import notices
 from engine.nets.fakes import HashNetwork
-from engine.nets.notices import say_once
 from engine.play.clock import NO_CLOCK, absolute, byoyomi
 from engine.play.game_session import Purpose
 from engine.play.player import PROMPT_S, Player
@@ -51,7 +51,7 @@ class Network(HashNetwork):
 
 @pytest.fixture
 def network():
-    say_once.cache_clear()
+    notices.say.cache_clear()
     return Network()
 
 
@@ -251,7 +251,7 @@ def test_pondering_ends_in_a_line_where_the_network_fails(make, network, capfd):
 
 def test_a_thread_that_cannot_be_had_for_pondering_costs_no_move(make_player, monkeypatch, capfd):
     """The move was on the board, but the client was told of an error."""
-    say_once.cache_clear()
+    notices.say.cache_clear()
     player = make_player(PlayOptions(visits=4, ponder=True, ponder_visits=10**6))
     start = threading.Thread.start
 
