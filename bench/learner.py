@@ -47,7 +47,8 @@ REACHED = (
 )
 HUMAN_LABELS = 4_000
 STEPS = 6_000
-"""Number of steps of a round: with its positions and labels some two and a half hours of two cores without bfloat16"""
+"""Number of steps of a round; by the measured rates of its phases a round takes two and a half hours of two processors
+without bfloat16"""
 TRAINING = (
     # At 8e-4 the first 50,000 positions made the network worse (docs/lab/2026-11-29-the-teachers-trunk.md).
     "--optimizer", "muon", "--rate", "4e-4", "--warmup", "200", "--decay-share", "0.6", "--ema", "0.999",

@@ -75,8 +75,9 @@ class Teacher:
                 # From the view's orientation to the student's, by way of symmetry 0.
                 if values.ndim > 1:
                     moves = slice(None, values.shape[1])
-                    turned = np.take_along_axis(values, table[view, moves], axis=1)
-                    np.put_along_axis(values, table[symmetries, moves], turned, axis=1)
+                    straight = np.take_along_axis(values, table[view, moves], axis=1)
+                    values = np.empty_like(straight)
+                    np.put_along_axis(values, table[symmetries, moves], straight, axis=1)
                 found[name] = found.get(name, 0.0) + values / len(views)
         targets, known = {name: values.astype(np.float32) for name, values in found.items()}, np.ones(count, np.float32)
         if "value" in targets:

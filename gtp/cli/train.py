@@ -225,8 +225,7 @@ class TrainingRun:
     def _record(self, games: list[Path], labels: list[Path], distribution: GameDistribution | None) -> dict[str, Any]:
         """Describe the data of the run, for the network's training record."""
         record: dict[str, Any] = {
-            "games": [path.name for path in games],
-            "labels": [path.name for path in labels],
+            "games": [path.name for path in games], "labels": [path.name for path in labels],
             "validation": self.validation.name, "boards": {str(size): share for size, share in self.boards},
             "label_validation": self.label_validation.name if self.label_validation else None,
         }  # fmt: skip
